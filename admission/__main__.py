@@ -59,8 +59,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
         default=Source.OWN,
         help="own: made and rotated here; files: --tls-cert, --tls-key (default: %(default)s)",
     )
-    add("--tls-cert", type=Path, help="PEM certificate, read anew when it changes; with --certificates files")
-    add("--tls-key", type=Path, help="PEM key, read anew when it changes; with --certificates files")
+    add("--tls-cert", type=Path, help="PEM certificate, read again when it changes; with --certificates files")
+    add("--tls-key", type=Path, help="PEM key, read again when it changes; with --certificates files")
     add("--ready-file", type=Path, help="written with the real addresses once reviewing")
     add("--settings", type=Path, help="YAML or JSON; docs/settings.md lists fields and defaults")
     add("--identity", default=f"{socket.gethostname()}_{os.getpid()}", help="name in the lease (default: %(default)s)")

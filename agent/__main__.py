@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         default="127.0.0.1:10316",
         help="/metrics and probes; HTTPS off loopback (default: %(default)s)",
     )
-    add("--tls-cert", type=Path, help="PEM certificate to serve off loopback with; read anew when it changes")
+    add("--tls-cert", type=Path, help="PEM certificate to serve off loopback with; read again when it changes")
     add("--tls-key", type=Path, help="its PEM key")
     add("--scheduler", help="HOST:PORT of the scheduler's link (default: none, eviction costs are neutral)")
     add("--scheduler-ca", type=Path, help="certificate authority of the scheduler")
@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--ready-file", type=Path, help="written with the addresses in use once ready")
     add("--settings", type=Path, help="settings file, YAML or JSON; docs/settings.md lists fields and defaults")
     add("--journal", type=Path, help="write each tick to this file, for sublet replay; an older one becomes FILE.1")
-    add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this (default: %(default)s)")
+    add("--journal-max-mib", type=int, default=256, help="the journal starts again beyond this (default: %(default)s)")
     add("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON, help="(default: %(default)s)")
     add(
         "--heartbeat",
@@ -154,7 +154,7 @@ def _offline(arguments: argparse.Namespace) -> OfflineOptions:
     if not 1 <= arguments.guard_share <= 100:
         raise ConfigurationFault(f"--guard-share {arguments.guard_share}", "is no share", "give 1 to 100 percent")
     if not arguments.guard_silence >= _SHORTEST_SILENCE_SECONDS:
-        fix = f"give {_SHORTEST_SILENCE_SECONDS:g} seconds or more; an agent that starts anew is silent for some"
+        fix = f"give {_SHORTEST_SILENCE_SECONDS:g} seconds or more; an agent that starts again is silent for some"
         raise ConfigurationFault(f"--guard-silence {arguments.guard_silence:g}", "is too short", fix)
     named = {"guard_share_pct": arguments.guard_share, "guard_silence_seconds": arguments.guard_silence}
     chosen = {name: getattr(arguments, name) for name in OfflineOptions.__struct_fields__ if name not in named}

@@ -33,7 +33,7 @@ class PodSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "https://127.0.0.1:10250"
     ca_file: Annotated[str, Meta(description="Certificate authority of the kubelet's certificate.")] = ""
     token_file: Annotated[
-        str, Meta(description="Service-account token; read anew for every request, since it is rotated.")
+        str, Meta(description="Service-account token; read again for every request, since it is rotated.")
     ] = "/var/run/secrets/kubernetes.io/serviceaccount/token"
     insecure_skip_verify: Annotated[
         bool, Meta(description="Trust any certificate, as Koordinator does; only without ca_file.")

@@ -273,7 +273,7 @@ def _pod_vanishes(node: Node) -> list[Tree]:
 
 
 def _counter_reset(node: Node) -> list[Tree]:
-    """In frame 3 the service's counters start again at 0, as in a cgroup made anew; its parents' go on."""
+    """In frame 3 the service's counters start again at 0, as in a cgroup made again; its parents' go on."""
     frames = _frames(node)
     for second, tree in enumerate(frames[3:]):
         fresh = node.tree(second - STARTED_SECONDS)

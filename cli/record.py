@@ -36,11 +36,11 @@ def record_node(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the scenario goes; new or empty.")],
     frames: Annotated[int, typer.Option(min=1, max=100, help="How many frames.")] = 8,
     interval: Annotated[float, typer.Option(min=0.01, max=3600.0, help="Seconds from frame to frame.")] = 1.0,
-    kubepods: Annotated[str, typer.Option(help="The pods' cgroup below each mount; looked for where left out.")] = "",
+    kubepods: Annotated[str, typer.Option(help="The pods' cgroup below each mount (default: looked for).")] = "",
     cgroup_root: Annotated[Path, typer.Option(help="Where cgroups are mounted.")] = Path("/sys/fs/cgroup"),
     proc: Annotated[Path, typer.Option(help="The node's proc.")] = Path("/proc"),
     sys_root: Annotated[Path, typer.Option("--sys", help="The node's sys.")] = Path("/sys"),
-    node_name: Annotated[str, typer.Option(help="The node's name; this machine's host name where left out.")] = "",
+    node_name: Annotated[str, typer.Option(help="The node's name (default: this machine's host name).")] = "",
     about: Annotated[
         str, typer.Option(help="What happens on the node meanwhile, for whoever reads the scenario.")
     ] = "",

@@ -248,7 +248,7 @@ class LeaseElector:
         return self._clock() - self._seen_at > duration
 
     def _is_ours(self, lease: Lease) -> bool:
-        """Whether it is this very process that the lease names: whoever takes it dates it anew."""
+        """Whether it is this very process that the lease names: whoever takes it dates it again."""
         return (lease.spec.holder_identity, lease.spec.acquire_time) == (self._identity, self._stamp)
 
     def _notice(self, holder: Holder) -> None:

@@ -242,7 +242,7 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least_help_pct: Annotated[
         _Share,
         Meta(
-            description="Nobody is evicted or killed where all who may go free less than this share of what is "
+            description="Nobody is evicted or killed where all possible victims free less than this share of what is "
             "missing, or of what is left of memory where that is less; 0: whoever frees anything goes."
         ),
     ] = 5

@@ -36,8 +36,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     parser = argparse.ArgumentParser(prog="sublet scheduler", description="Places whole gangs and explains each wait.")
     add = parser.add_argument
     add("--kubeconfig", type=Path, help="cluster access; without it the pod's service account")
-    add("--tls-cert", type=Path, required=True, help="PEM certificate of the servers; read anew when it changes")
-    add("--tls-key", type=Path, required=True, help="PEM key of the servers; read anew when it changes")
+    add("--tls-cert", type=Path, required=True, help="PEM certificate of the servers; read again when it changes")
+    add("--tls-key", type=Path, required=True, help="PEM key of the servers; read again when it changes")
     callers = parser.add_mutually_exclusive_group(required=True)
     callers.add_argument("--token-review", action="store_true", help="the API server says who calls, and who may")
     callers.add_argument("--token-file", type=Path, help="lines `token,name` of who may call; for development")
@@ -81,7 +81,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
 
 
 def keep_memory() -> None:
-    """Let glibc keep what arrays give back for the next ones: mapping it anew for each doubles the cost of a pass.
+    """Let glibc keep what arrays give back for the next ones: mapping it again for each doubles the cost of a pass.
 
     Elsewhere nothing is done. The numbers are malloc.h's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, amounts are bytes.
     """

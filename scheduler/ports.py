@@ -53,7 +53,7 @@ class StatusWriter(Protocol):
     """Writes what a person reads with kubectl."""
 
     async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
-        """Condition PodScheduled=False, reason Unschedulable; `first` dates it anew.
+        """Condition PodScheduled=False, reason Unschedulable; `first` dates it again.
 
         `nominated` is written as nominatedNodeName, empty clears it, None leaves it. Raises KubernetesFault.
         """

@@ -1,1 +1,1 @@
-"""Rows and answers for people: `sublet top`, `explain`, `simulate`, `replay`, `preflight`. Values in, values out."""
+"""Rows and answers in text: `sublet top`, `explain`, `simulate`, `replay`, `preflight`. Values in, values out."""

@@ -47,7 +47,7 @@ class LimitAnswer(msgspec.Struct, frozen=True):
 
 
 class PendingAnswer(msgspec.Struct, frozen=True):
-    """A pod on its way out; times are Unix seconds, `frees` is milli-CPU and bytes by resource."""
+    """A terminating pod; times are Unix seconds, `frees` is milli-CPU and bytes by resource."""
 
     pod_uid: str
     frees: dict[str, int]
@@ -57,7 +57,7 @@ class PendingAnswer(msgspec.Struct, frozen=True):
 
 
 class EvictionsAnswer(msgspec.Struct, frozen=True):
-    """What each rule that evicts is missing, who is on the way out, and who went, oldest first."""
+    """What each rule that evicts is missing, which pods terminate, and which were evicted, oldest first."""
 
     needs: tuple[Decision, ...]
     pending: tuple[PendingAnswer, ...]

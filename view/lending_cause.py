@@ -45,7 +45,7 @@ class Lending(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line of text."""
         return f"node {self.node} {self._does} ({self.reason.value}: {self._because}; {self.detail})"
 
     @property

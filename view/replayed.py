@@ -33,7 +33,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class ReplayOutcome(msgspec.Struct):
-    """What a replay found; `differences` are lines for people about the first decisions that came out otherwise."""
+    """What a replay found; `differences` are lines of text about the first decisions that came out otherwise."""
 
     points: list[Point]
     decisions: int = 0

@@ -82,7 +82,7 @@ def step(now: float, kept: Authorities, leaves: Mapping[str, Life], policy: Cert
     """The one step that may be taken now; `leaves` are the server certificates there are.
 
     An authority that verifies nothing any more is replaced at once, by the next one where there is one: there is
-    nobody left whom a hurry could hurt. The wait starts anew where nobody knows how long clients have had: what they
+    nobody left whom a hurry could hurt. The wait starts again where nobody knows how long clients have had: what they
     should trust was not published, a server still shows what the authority before signed, the time of the last step is
     not known, or a clock that went back says that it is still to come.
     """
@@ -105,7 +105,7 @@ def step(now: float, kept: Authorities, leaves: Mapping[str, Life], policy: Cert
 def to_issue(
     now: float, signer: Life, wanted: Mapping[str, tuple[str, ...]], kept: Mapping[str, Life]
 ) -> tuple[str, ...]:
-    """Which of the wanted server certificates (name → the hosts it is for) have to be signed anew, by name."""
+    """Which of the wanted server certificates (name → the hosts it is for) have to be signed again, by name."""
     return tuple(name for name, hosts in sorted(wanted.items()) if not _holds(now, signer, hosts, kept.get(name)))
 
 

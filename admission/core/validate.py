@@ -64,7 +64,7 @@ def violations(new: Claims, old: Claims | None, rules: PodRules) -> tuple[str, .
 
 
 def _changed(new: Claims, old: Claims, rules: PodRules) -> Iterator[str]:
-    told = "is settled when the pod is created; delete the pod and create it anew"
+    told = "is settled when the pod is created; delete the pod and create it again"
     if new.qos is not old.qos:
         yield f"metadata.labels[{LABEL_QOS}] cannot change from {_or_none(old.qos)} to {_or_none(new.qos)}: it {told}"
     if new.band is not old.band:

@@ -1,7 +1,7 @@
 """The leader's work on certificates: the Secrets, the published authorities, and who the API server trusts.
 
 Every write carries the version that was read, so that two who believe to lead cannot undo each other. What somebody
-deleted, damaged or changed is made anew at the next turn.
+deleted, damaged or changed is made again at the next turn.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class CertificateKeeper:
         leaves: tuple[Mapping[str, _Stored | None], Mapping[str, Life]],
         meter: CertificateMeter,
     ) -> None:
-        """Sign anew what has to be; `leaves` are the Secrets as they were read, and what could be made of them."""
+        """Sign again what has to be; `leaves` are the Secrets as they were read, and what could be made of them."""
         signer = _life(kept.current)
         if kept.current is None or signer is None:
             return

@@ -1,7 +1,7 @@
 """Cluster objects that admission decides by: profiles, namespaces, priority classes and nodes, watched.
 
 Answers come from the last state that was seen, however old: a profile from a minute ago is better than none. Without
-the definition of ClusterColocationProfile there are none. A pod that is to be evicted is read anew each time.
+the definition of ClusterColocationProfile there are none. A pod that is to be evicted is read each time.
 """
 
 from __future__ import annotations

@@ -41,14 +41,14 @@ class CheckpointFile:
         return True
 
     def load(self) -> Checkpoint | None:
-        """What was saved last; None where there is nothing usable, and then peaks are learned anew."""
+        """What was saved last; None where there is nothing usable, and then peaks are learned again."""
         try:
             return self._read()
         except FileNotFoundError:
             log.info("no prediction checkpoint", path=str(self._path), effect="peaks are learned from the start")
         except (OSError, ValueError, RecursionError) as error:
             moved = self._move_aside()
-            effect = "peaks are learned anew; nothing is lent by prediction meanwhile"
+            effect = "peaks are learned again; nothing is lent by prediction meanwhile"
             log.error(
                 "bad prediction checkpoint", path=str(self._path), error=str(error), moved_to=moved, effect=effect
             )

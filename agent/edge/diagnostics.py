@@ -239,7 +239,7 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
 
 
 class DiagnosticsServers:
-    """Two listeners: the unix socket (0600) for people and training code, loopback for people.
+    """Two listeners: the unix socket (0600) for users and training code, loopback for users.
 
     Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE. More calls at
     once than a listener has room for are answered RESOURCE_EXHAUSTED.

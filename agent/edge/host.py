@@ -24,7 +24,7 @@ _STAT_BYTES = 256 * 1024
 class HostReader:
     """`proc` holds stat, meminfo and pressure: /proc, or the host's as mounted into the agent's container.
 
-    CPUs come and go, so each sample counts them anew; `cpus` is told for a made /proc that does not list them. `sys`
+    CPUs come and go, so each sample counts them again; `cpus` is told for a made /proc that does not list them. `sys`
     has those that are in the machine and offline.
     """
 

@@ -96,7 +96,7 @@ class LinkClient:
         self._wake.set()
 
     async def run(self) -> None:
-        """Never returns. Certificate and token are read anew at every attempt, so rotation needs no restart."""
+        """Never returns. Certificate and token are read again at every attempt, so rotation needs no restart."""
         delay = _FIRST_DELAY_SECONDS
         now = asyncio.get_running_loop().time
         while True:

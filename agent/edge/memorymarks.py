@@ -106,7 +106,7 @@ class Thresholds:
             self._drop(cgroup)
 
     def _next(self, wanted: Mapping[str, MemoryMark], now: float) -> str | None:
-        """Whose mark may be registered anew without haste; None where nobody's moved, or all are fresh."""
+        """Whose mark may be registered again without haste; None where nobody's moved, or all are fresh."""
         moved = (held for held in self._set.values() if mark_moved(held.mark.bytes, wanted[held.mark.cgroup].bytes))
         rested = (held for held in moved if mark_rested(now - held.since_seconds))
         oldest = min(rested, key=lambda held: held.since_seconds, default=None)

@@ -29,7 +29,7 @@ class Limiting(StrEnum):
 
 
 class NodeLock:
-    """Held until `close` or the process's end. A root that is made anew meanwhile is not locked.
+    """Held until `close` or the process's end. A root that is made again meanwhile is not locked.
 
     Raises ConfigurationFault where another one limits the same cgroups or the lock cannot be kept, KernelFault where
     the root cannot be read.

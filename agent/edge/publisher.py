@@ -168,7 +168,7 @@ class NodePublisher:
                 delay = await self._rest(fault, delay, longest)
 
     async def _rest_until_report(self) -> None:
-        """The interval may be set anew meanwhile."""
+        """The interval may be set again meanwhile."""
         loop = asyncio.get_running_loop()
         written = loop.time()
         while self._newest is not None:

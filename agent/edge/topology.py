@@ -43,7 +43,7 @@ class TopologyReader:
         self._last: CpuInfo | None = None
 
     def read(self) -> CpuInfo:
-        """Everything anew, some milliseconds: for start and a slow cadence. Raises KernelFault for the first alone."""
+        """Everything again, some milliseconds: for start and a slow cadence. Raises KernelFault for the first alone."""
         try:
             self._last = self._read()
         except OSError as error:

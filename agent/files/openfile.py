@@ -6,7 +6,7 @@ import os
 
 
 class OpenFile:
-    """Opened on first use, read from its beginning each time, opened anew after a failure.
+    """Opened on first use, read from its beginning each time, opened again after a failure.
 
     A descriptor of a removed cgroup never reads another's file, not even a same-named one's: it fails.
     """

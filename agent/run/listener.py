@@ -32,7 +32,7 @@ _PACE = RetryPace()
 class PortListener:
     """One server on one port, in use at `address` ("" while it is not).
 
-    `serve` begins to and gives that address, or raises CannotListen; `holder` says who has the port, for people.
+    `serve` begins to and gives that address, or raises CannotListen; `holder` says who has the port, in words.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class Reader(Protocol):
 
 
 class PlainReader:
-    """Python as first written: open, read, split everything into a dictionary, every pass anew."""
+    """Python as first written: open, read, split everything into a dictionary, in every pass."""
 
     def open(self, plan: Plan) -> None:
         self._groups = plan.groups

@@ -135,7 +135,7 @@ def evictions(
     directory: DirOption = DEFAULT_DIR,
     output: TextOption = TextFormat.TEXT,
 ) -> None:
-    """What is missing by each rule that evicts, which pods are on the way out, and which went and why."""
+    """What is missing by each rule that evicts, which pods terminate, and which were evicted and why."""
     from cli.diagnostics import AgentDiagnostics
 
     address = agent_address(directory, agent, of)

@@ -1,4 +1,4 @@
-"""Text of `sublet explain`: an answer in, lines for people out."""
+"""Text of `sublet explain`: an answer in, lines of text out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from view.explained import score_table, telling
 
 def evictions_text(answer: EvictionsAnswer, now: float) -> str:
     """Each rule's need with its terms, then the pods."""
-    pending = [f"pod {one.pod_uid} is on its way out, {_when(one, now)}" for one in answer.pending]
+    pending = [f"pod {one.pod_uid} is terminating, {_when(one, now)}" for one in answer.pending]
     parts = [
         explain.text(answer.needs) or "no rule that evicts is on, or nothing was measured yet",
-        "\n".join(pending) or "no pod is on its way out",
+        "\n".join(pending) or "no pod is terminating",
         explain.text(answer.past) or "no pod was evicted since the agent started",
     ]
     return "\n\n".join(parts)

@@ -86,7 +86,7 @@ class _Run:
             more = turn.more or bool(self._inbox)
 
     def wait(self) -> bool:
-        """Let the victims go and the longest back-off pass; False where nobody goes."""
+        """Delete the victims and let the longest back-off pass; False without victims."""
         leaving = self._victims.keys() & self._pods.keys()
         if not leaving:
             return False

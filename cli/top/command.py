@@ -33,7 +33,7 @@ class View(StrEnum):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """Rows in their order for programs, and as text of at most so many lines for people."""
+    """Rows in their order, and as text of at most so many lines."""
 
     rows: Any
     text: Callable[[int | None], str]
@@ -141,7 +141,7 @@ async def _repeat(show: Callable[[], Awaitable[Shown]], shape: _Shape) -> None:
 
 
 async def _live(show: Callable[[], Awaitable[Shown]], interval: float) -> None:
-    """One screen, drawn anew; what went before comes back afterwards. A fault stays below the last table."""
+    """One screen, drawn again; what went before comes back afterwards. A fault stays below the last table."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""`sublet top` as text: columns for people, as many rows as there is room for. CPU in cores, memory in GiB."""
+"""`sublet top` as text: columns, as many rows as there is room for. CPU in cores, memory in GiB."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Removal:
         return found
 
     async def drop_objects(self) -> None:
-        """The programs first: a scheduler that still leads makes anew what is deleted. Raises Unfinished."""
+        """The programs first: a scheduler that still leads makes again what is deleted. Raises Unfinished."""
         shared = await self._shared()
         if shared:
             await self._drop_parts()

@@ -46,7 +46,7 @@ def started_ticks(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """Another after every start of the machine, with which process ids and their times begin anew."""
+    """Another after every start of the machine, with which process ids and their times begin again."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

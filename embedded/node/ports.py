@@ -156,7 +156,7 @@ class RuntimePort(Protocol):
         """The pod as it runs here; to be asked at its beginning and at each change, and never after `remove_pod`."""
 
     def write_files(self, pod: PodObject, sources: Sources) -> None:
-        """The files of its volumes anew, while it runs. Raises VolumeNotReady."""
+        """The files of its volumes again, while it runs. Raises VolumeNotReady."""
 
     def make_pod(self, pod: PodObject, sources: Sources) -> None:
         """Cgroup, private directory and volumes of a pod. Raises VolumeNotReady too."""

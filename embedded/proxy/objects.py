@@ -48,7 +48,7 @@ class Endpoint(_Camel, frozen=True):
 
     @property
     def still_serves(self) -> bool:
-        """Whether it is on its way out and can answer until then."""
+        """Whether it is terminating and can answer until then."""
         return bool(self.conditions.terminating and self.conditions.serving)
 
 

@@ -18,7 +18,7 @@ Routes = Mapping[Place, tuple[Place, ...]]
 def routes(services: Iterable[ServiceObject], slices: Iterable[EndpointSliceObject], *, routed: bool = False) -> Routes:
     """The endpoints of every TCP port that has any, in order; only addresses of the loopback, unless `routed`.
 
-    Where no endpoint is ready, those serve that are on their way out and still can.
+    Where no endpoint is ready, those serve that are terminating and still can.
     """
     by_service: dict[tuple[str, str], list[EndpointSliceObject]] = {}
     for each in slices:

@@ -66,7 +66,7 @@ class CgroupFiles:
         self.write({"cpuset.cpus.effective": cpus.ljust(_LIST_BYTES) + "\n"})
 
     def list_members(self, processes: Iterable[Process]) -> None:
-        """Readers open these two anew each time, so they see all of the old or all of the new."""
+        """Readers open these two each time, so they see all of the old or all of the new."""
         listed = sorted((process.pid, process.started_ticks) for process in processes)
         members = "".join(f"{pid}:{ticks}\n" for pid, ticks in listed)
         if members != self._listed:

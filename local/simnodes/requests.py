@@ -83,8 +83,8 @@ def _lending_condition(now: datetime, since: datetime) -> dict[str, str]:
 def changed_status(simulation: Simulation, index: int, status: dict[str, Any]) -> Write:
     """A node that somebody deleted registers again, as a kubelet does."""
     name = simulation.name(index)
-    anew = registration(simulation, index, status).requests
-    return Write(f"node/{name}", (_status(name, status, anew),))
+    renewed = registration(simulation, index, status).requests
+    return Write(f"node/{name}", (_status(name, status, renewed),))
 
 
 def _status(name: str, status: dict[str, Any], missing: tuple[Request, ...] = ()) -> Request:

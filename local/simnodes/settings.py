@@ -24,7 +24,7 @@ class Pace(msgspec.Struct, frozen=True):
     """How time passes: `factor` seconds of the model in one second; the others are seconds as everybody counts them.
 
     A container is created for `start`, and a deleted pod ends after `stop`. Use is looked at every `report` (60 as
-    the agent does), but sooner after pods came or went, never twice within `rest`; with a look the status is told anew
+    the agent does), but sooner after pods came or went, never twice within `rest`; with a look the status is told again
     once it is `heartbeat` old, as an agent renews its word each minute. `lease` is how long a node counts
     as alive after it was heard; a third of that after each renewal the next one follows.
     """

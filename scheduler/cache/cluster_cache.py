@@ -340,7 +340,7 @@ class ClusterCache:
         if self._history_characters < _MOST_HISTORY_CHARACTERS:
             return
         self._history_characters = 0
-        self.ledger.start_table_anew()
+        self.ledger.restart_table()
         self.live_index.forget()
         if self._snapshot is not None:
             self._snapshot.traits.forget()
@@ -354,7 +354,7 @@ class ClusterCache:
             self.gangs.emptied(pod.spec.gang.key)
 
     def _touch(self, pod: Pod, *, first: bool = False) -> None:
-        """Whatever this pod belongs to is to be looked at anew."""
+        """Whatever this pod belongs to is to be looked at again."""
         if pod.spec.gang is None:
             self._touched.subjects.add(WorkloadId.pod(pod.key))
         else:

@@ -36,7 +36,7 @@ class _Node(msgspec.Struct):
 
 
 class Loads:
-    """`now` is Unix seconds by our clock. A picture computes nodes anew that changed since the last one, no others."""
+    """`now` is Unix seconds by our clock. A picture computes nodes again that changed since the last one, no others."""
 
     def __init__(self, policy: LoadPolicy) -> None:
         self.policy = policy

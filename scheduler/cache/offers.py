@@ -41,7 +41,7 @@ class Offers:
         self._faster.pop(name, None)
 
     def configured(self, change: Change[ConfigMap]) -> list[Node]:
-        """Nodes that claim a ratio, judged anew by `slo-controller-config`; one that cannot be read changes nothing."""
+        """Nodes that claim a ratio, judged again by `slo-controller-config`; an unreadable one changes nothing."""
         metadata = change.object.metadata
         source = None if change.kind is ChangeKind.DELETED else change.object
         where = f"ConfigMap {metadata.namespace}/{metadata.name}"

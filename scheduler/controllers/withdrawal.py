@@ -1,7 +1,7 @@
 """Withdraws what silent agents offered: a patch of the Node's status that only succeeds while the agent stays silent.
 
 The amounts become 0, as the agent's own when it withholds: kubelet and scheduler then offer nothing, and pods that run
-are left alone. The agent that returns finds amounts that are not its own, and writes them anew.
+are left alone. The agent that returns finds amounts that are not its own, and writes them again.
 """
 
 from __future__ import annotations

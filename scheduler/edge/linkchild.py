@@ -1,4 +1,4 @@
-"""The link process as the scheduling process has it: started, fed, listened to, and started anew when it ends."""
+"""The link process as the scheduling process has it: started, fed, listened to, and started again when it ends."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class LinkChild:
             self.restarts += 1
             if time.monotonic() - began > _STEADY_SECONDS:
                 delay = _FIRST_DELAY_SECONDS
-            log.error("link process ended; starting it anew", restarts=self.restarts, delay_seconds=delay)
+            log.error("link process ended; starting it again", restarts=self.restarts, delay_seconds=delay)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
 

@@ -44,7 +44,7 @@ METRICS = (
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
     Row("gauge", "links", "Node agents connected."),
-    Row("counter", "link_restarts_total", "Times the process that serves the agents was started anew."),
+    Row("counter", "link_restarts_total", "Times the process that serves the agents was started again."),
     Row("counter", "dropped_decisions_total", "Agents' decisions dropped because nobody took them in time."),
     Row("gauge", "leader", "1 while this process leads and its lease is renewed in time."),
     Row("counter", "dropped_events_total", "Kubernetes Events dropped since the start: no room, or refused."),

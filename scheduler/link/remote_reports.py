@@ -46,7 +46,7 @@ class RemoteNodeReports:
         self._wake.set()
 
     def decision(self, node: str, decision: Decision) -> None:
-        """They are for people who watch; what does not fit is counted."""
+        """They are for watchers; what does not fit is counted."""
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.popleft()
             self._dropped += 1

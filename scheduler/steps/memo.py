@@ -41,7 +41,7 @@ class Memo:
             self._refused[_kind(candidate)] = outcome
 
     def tell(self, candidate: Candidate, message: str) -> None:
-        """What a lone pod was told, once both are known: that it does not fit, and that nobody goes."""
+        """What a lone pod was told, once both are known: that it does not fit, and that no pod is evicted for it."""
         kind = _kind(candidate)
         if candidate.workload.gang is None and kind in self._unfit and kind in self._refused:
             self._told[kind] = message

@@ -1,4 +1,4 @@
-"""Plans that make room, from the choice of victims until the room is taken: what is kept, who is told, who goes."""
+"""Plans that make room, from the choice of victims until the room is taken: what is kept, who is told and evicted."""
 
 from __future__ import annotations
 

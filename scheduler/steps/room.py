@@ -78,7 +78,7 @@ class Room:
             return turn, outcome
         memo.remember(candidate, outcome)
         if outcome.reason not in UNDER_WAY:
-            # Nobody goes: a nomination from before is of no use any more, and room may be reserved in its place.
+            # No pod is evicted: a nomination from before is of no use any more, and room may be reserved in its place.
             kept, given_up = self._reservations.reserve(working, candidate, residents, ranking)
             dropped = self._drop(candidate.subject)
             self._free(each.pod_class for each in given_up)

@@ -50,7 +50,7 @@ class Cgroup:
         self._ns = self._periods = self._memory = 0
 
     def advance(self, seconds: float, wave: float) -> int:
-        """CPU time used meanwhile; now and then the counters start anew, as after a re-created cgroup."""
+        """CPU time used meanwhile; now and then the counters start again, as after a re-created cgroup."""
         used = int(seconds * 1e9 * self._rng.random() * wave)
         self._ns = 0 if self._rng.random() < 0.001 else self._ns + used
         self._periods += int(seconds * 10)

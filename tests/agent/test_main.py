@@ -39,7 +39,7 @@ def test_help_says_defaults(option: str, default: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("size", ["0", "-1"])
 def test_a_journal_without_room_is_refused(size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each tick would start it anew; nothing is begun."""
+    """Each tick would start it again; nothing is begun."""
     arguments = ["--node-name", "n", "--journal", str(tmp_path / "j"), "--journal-max-mib", size]
     assert main([*arguments, "--cgroup-root", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err == f"error: --journal-max-mib {size}: is below 1 (give a size in MiB)\n"

@@ -173,7 +173,7 @@ def test_with_other_settings(tmp_path: Path, build: Any) -> None:
     assert [tick.recorded for tick in found] == [result.decisions for result in results]
 
 
-def test_with_other_half_lives_peaks_are_learned_anew(tmp_path: Path, build: Any) -> None:
+def test_with_other_half_lives_peaks_are_learned_again(tmp_path: Path, build: Any) -> None:
     """Weights made with 12 h say nothing beside those made with 48 h; what the journal itself taught stays."""
     policy = msgspec.structs.replace(LEARNING.prediction, cold_start_seconds=15)
     node = Recorded(tmp_path, build, AgentSettings(prediction=policy))

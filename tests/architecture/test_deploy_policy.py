@@ -371,7 +371,7 @@ def test_nobody_else_is_concerned(api: Api, write: Write) -> None:
 
 
 def test_an_event_of_others_cannot_be_taken_over(api: Api) -> None:
-    """Neither as it is nor by signing it anew; one of its own it counts on."""
+    """Neither as it is nor by signing it again; one of its own it counts on."""
     for host in ("one", "two"):
         about = {"involvedObject": {"kind": "Pod", "name": "victim", "namespace": "default"}}
         api.post(EVENTS, {**event(host), "metadata": {"name": f"kept-{host}"}, **about})

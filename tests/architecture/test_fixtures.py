@@ -46,7 +46,7 @@ def test_a_scenario_is_complete(playback: scenarios.Playback, tmp_path: Path) ->
     "playback", [name for name in ALL if name not in ("v1_surge", "v1_missing_controllers")], indirect=True
 )
 def test_the_first_frame_holds_all_that_a_recording_keeps(playback: scenarios.Playback) -> None:
-    """What the agent begins to read must be recorded and made anew; v1_surge is no more than its golden file needs."""
+    """What the agent begins to read must be recorded and made again; v1_surge is no more than its golden file needs."""
     layout = playback.scenario.layout
     mounts = cgroup_files(layout.version)
     wanted = [Path(mount) / layout.root.strip("/") / file for mount, files in mounts.items() for file in files]
@@ -91,7 +91,7 @@ def test_made_scenarios_are_the_same_each_time(tmp_path: Path) -> None:
     assert digest(tmp_path / "one") == digest(tmp_path / "two")
 
 
-def test_no_committed_scenario_is_made_anew() -> None:
+def test_no_committed_scenario_is_made_again() -> None:
     """A name stands for one scenario."""
     assert not {path.name for path in scenarios.FOLDER.iterdir() if path.is_dir()} & set(make.RECIPES)
 

@@ -121,7 +121,7 @@ def pressure(cluster: RunningCluster) -> Iterator[None]:
 
 @contextmanager
 def stopped(cluster: RunningCluster, program: str) -> Iterator[None]:
-    """The program does not answer; `up` sleeps, so that it is not started anew."""
+    """The program does not answer; `up` sleeps, so that it is not started again."""
     pids = (cluster.process.pid, cluster.endpoints["programs"][program])
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

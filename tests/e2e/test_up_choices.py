@@ -96,7 +96,7 @@ def test_the_end_of_two_nodes_leaves_nothing(start_cluster: StartCluster) -> Non
 
 @pytest.mark.slow
 def test_state_outlives_the_api_server(start_cluster: StartCluster, tmp_path: Path) -> None:
-    """kill -9: it serves again on its port, and the pod that ran still runs, never started anew."""
+    """kill -9: it serves again on its port, and the pod that ran still runs, never started again."""
     own = start_cluster(options=["--state-dir", str(tmp_path / "state")])
     own.apply(pod("sleeper"))
     assert until(lambda: phase(own, "sleeper") == "Running")

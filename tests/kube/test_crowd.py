@@ -33,7 +33,7 @@ def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, Stage]], c
     assert set(crowd) == {name for name, _ in members} - set(cut) | {"new"}
 
 
-def test_time_begins_anew_with_each_stage() -> None:
+def test_time_begins_again_with_each_stage() -> None:
     crowd: Crowd[str] = Crowd(Bounds(9, 9))
     for name in ("x", "y"):
         crowd.enter(name, "a", 0)

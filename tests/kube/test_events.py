@@ -48,7 +48,7 @@ def test_a_repeated_event_is_counted(server: Any, says_: Any) -> None:
     assert requests[2][3]["count"] == 3
 
 
-def test_an_expired_event_is_posted_anew(server: Any, says_: Any) -> None:
+def test_an_expired_event_is_posted_again(server: Any, says_: Any) -> None:
     """The server forgets events after an hour."""
     answers = [says_({}), says_({"message": "gone"}, 404), says_({})]
     requests = record(server, answers, (POD, "R", "m"), (POD, "R", "m"))

@@ -33,7 +33,7 @@ class Store:
 
 
 class SlowApi:
-    """A way to the store: `delay` says how long a request takes on its way in and its answer on the way out.
+    """A way to the store: `delay` says how long a request takes on its way in and its answer on the way back.
 
     A request that nobody waits for any more is carried out all the same. `down` answers 503, `cut` not at all.
     """

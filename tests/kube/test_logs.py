@@ -1,4 +1,4 @@
-"""Log lines: one an event on standard error, for programs or for people."""
+"""Log lines: one an event on standard error, as JSON or as text."""
 
 from __future__ import annotations
 

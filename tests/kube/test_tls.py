@@ -23,7 +23,7 @@ def write(files: TlsFiles, certificate: bytes, key: bytes) -> None:
 
 
 def test_a_new_pair_is_served_from_the_next_handshake_on(files: TlsFiles) -> None:
-    """Unchanged files give the very same pair, so that nothing is made anew for each connection."""
+    """Unchanged files give the very same pair, so that nothing is made for each connection."""
     authority = Authority("test")
     write(files, *authority.issue("a"))
     served = ServerCertificate(files)

@@ -166,7 +166,7 @@ def test_who_decides_stops_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", [None, Path("state")])
-def test_the_api_server_may_begin_anew_with_a_state_directory_only(tmp_path: Path, state: Path | None) -> None:
+def test_the_api_server_may_begin_again_with_a_state_directory_only(tmp_path: Path, state: Path | None) -> None:
     """On the address it was given, with the port it had."""
     choices = Choices("n", "abc", state_dir=state, listen="0.0.0.0:0")
     server = programs(RunDirectory(tmp_path), choices)["apiserver"]

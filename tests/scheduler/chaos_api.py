@@ -1,7 +1,7 @@
 """An API server, kubelets and owners in miniature, that fail when the dice say so.
 
 It implements the scheduler's ports over a dict of objects; every change is queued for whoever watches. Owners make a
-lost or evicted member anew under the same name and a rejected one under another, as a Job would.
+lost or evicted member again under the same name and a rejected one under another, as a Job would.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ChaosApi:
         self._say(ChangeKind.MODIFIED, self.nodes[name])
 
     def lose_node(self, name: str) -> None:
-        """The node and its pods go; owners make the pods anew."""
+        """The node and its pods go; owners make the pods again."""
         self._say(ChangeKind.DELETED, self.nodes.pop(name))
         for pod in [pod for pod in self.pods.values() if pod.spec.node_name == name]:
             self._remove(pod)
@@ -94,7 +94,7 @@ class ChaosApi:
             self._create(f"{job.name}-{index}", job)
 
     def add_group(self, name: str) -> None:
-        """The PodGroup of a job, made anew where it is there."""
+        """The PodGroup of a job, made again where it is there."""
         job = self.jobs[name]
         listed = {_GROUPS: f'["default/{name}","default/{job.partner}"]'} if job.partner else {}
         group = raw_group(name, job.minimum, annotations=listed)

@@ -50,7 +50,7 @@ def indexed() -> World:
 
 
 def test_preemption_is_switched_on_and_off() -> None:
-    """Off: nobody goes. On again, without a restart: the pod that waits is tried at once."""
+    """Off: no pod is evicted. On again, without a restart: the pod that waits is tried at once."""
     world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     assert not world.turn(after=60).evictions and not world.evictor.evicted
@@ -112,7 +112,7 @@ def test_a_deleted_document_brings_the_settings_back() -> None:
 
 
 def test_the_same_content_is_no_news() -> None:
-    """A list anew, or a change of labels: nothing is said and nobody is tried again."""
+    """The same list again, or a change of labels: nothing is said and nobody is tried again."""
     world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     assert not tell(world, config(OFF, version="2")).turn(after=20).decisions

@@ -151,7 +151,7 @@ def check_placed(cluster: Cluster, promised: dict[WorkloadId, int], turn: Turn) 
 
 
 def check_victims(cluster: Cluster, turn: Turn) -> None:
-    """Whoever goes is of lower priority than who is named in the message, and that one may preempt."""
+    """A victim is of lower priority than who is named in the message, and that one may preempt."""
     for eviction in turn.evictions:
         trigger = cluster.pods[eviction.message.rpartition("default/")[2]]
         victim = cluster.pods[eviction.pod.name]

@@ -103,7 +103,7 @@ class AgentDiagnosticsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExplainEvictions(self, request, context):
-        """What is missing by each rule that evicts, who is on the way out, and who went.
+        """What is missing by each rule that evicts, which pods terminate, and which were evicted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -114,7 +114,7 @@ def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> 
 def _chosen(
     memory: EvictionMemory, known: TickFacts, hurry: str
 ) -> tuple[tuple[EvictionNeed, ...], tuple[EvictionVictim, ...]]:
-    """What is missing after all that leaves already, and who goes for it."""
+    """What is missing after all that leaves already, and which pods are evicted for it."""
     leaving = memory.leaving(known)
     measures = [need for rule in rules_on(known.strategy) for need in measured(rule, known)]
     needs = [_outstanding(need, leaving, memory, known, hurry) for need in measures]
@@ -150,7 +150,7 @@ def _answered(need: EvictionNeed, choice: Choice, known: TickFacts) -> EvictionN
     short = need.missing - freed
     if not freed and need in choice.futile:
         together = amount(choice.futile[need], unit_of(need.resource))
-        detail = f"all who may go free {together} of it together"
+        detail = f"all possible victims free {together} of it together"
         return msgspec.structs.replace(need, held=Reason.EVICTION_NOT_HELPFUL, detail=detail)
     if not freed:
         return msgspec.structs.replace(need, held=Reason.NO_VICTIM)

@@ -37,7 +37,7 @@ def last_resort(
 ) -> LastResort | None:
     """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
 
-    Whoever is on the way out anyway goes first, then as an eviction for memory would choose, a pod that forbids such
+    A pod that terminates anyway comes first, then as an eviction for memory would choose, a pod that forbids such
     an eviction last, unless it holds more than its own limit: the kernel would not ask it either.
     """
     percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)

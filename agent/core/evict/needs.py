@@ -60,11 +60,11 @@ class EvictionNeed(msgspec.Struct, frozen=True):
         return freed > 0 and freed * 100 >= measure * least_pct
 
     def less(self, leaving: int) -> EvictionNeed:
-        """The same need, with what is already on its way out."""
+        """The same need, with what already terminates."""
         terms = TermSum()
         for term in self.terms:
             terms.add(term.name, term.value, term.note)
-        terms.add("on its way out", -leaving).at_least("covered", 0, "no less than nothing is missing")
+        terms.add("terminating", -leaving).at_least("covered", 0, "no less than nothing is missing")
         held = None if terms.value else Reason.EVICTION_PENDING
         return msgspec.structs.replace(self, terms=terms.terms, held=held)
 

@@ -64,7 +64,7 @@ class OrderOutcome(msgspec.Struct, frozen=True):
 
 
 class PendingVictim(msgspec.Struct, frozen=True):
-    """A pod on its way out: what it frees, since when it is ordered out, and until when (Unix time) that is believed.
+    """A terminating pod: what it frees, since when it is ordered out, and until when (Unix time) that is believed.
 
     `notified_until_seconds` is set as long as it was only told so. `resource` is what was missing and `reason` the
     rule that chose it; `hurried` tells that its grace was shortened, `accepted` that the API server has agreed.
@@ -81,7 +81,7 @@ class PendingVictim(msgspec.Struct, frozen=True):
 
 
 class EvictionRecord(msgspec.Struct, frozen=True):
-    """Kept in the state file: when the last evictions were (Unix time) and who is on the way out, by uid."""
+    """Kept in the state file: when the last evictions were (Unix time) and which pods terminate, by uid."""
 
     cpu_at_seconds: float | None = None
     memory_at_seconds: float | None = None

@@ -57,7 +57,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, record=msgspec.structs.replace(self.record, **changes))
 
     def not_to_choose(self, now: float) -> frozenset[str]:
-        """Pods that are on their way out, or refused to go a moment ago."""
+        """Pods that are terminating, or refused to go a moment ago."""
         leaving = {uid for uid, victim in self.record.pending.items() if victim.until_seconds > now}
         return frozenset(leaving | {uid for uid, refusal in self.refused.items() if refusal.until_seconds > now})
 
@@ -82,7 +82,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
 def at_present(memory: EvictionMemory, pods: tuple[Pod, ...] | None, now: float) -> EvictionMemory:
     """Without pods that are gone; times ahead of the clock, which was set back, count as now.
 
-    What an agent before this one asked for and nobody answered is decided anew: it may never have been sent.
+    What an agent before this one asked for and nobody answered is decided again: it may never have been sent.
     """
     record = memory.record
     kept = {uid: victim for uid, victim in record.pending.items() if memory.begun or _outlives_us(victim)}

@@ -85,7 +85,7 @@ def _grown(first: int | None, last: int | None) -> int | None:
 
 
 def _went_back(before: MemoryActivity, after: MemoryActivity) -> bool:
-    """A cgroup was made anew, or counters came or went: a difference says nothing."""
+    """A cgroup was made again, or counters came or went: a difference says nothing."""
     pairs = (
         (before.taken, after.taken),
         (before.pods_read_back, after.pods_read_back),

@@ -33,7 +33,7 @@ class EvictionVictim(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """`victims` in order; `futile` are the needs that nobody goes for, and what all who may go would free of each."""
+    """`victims` in order; `futile` are the needs without a victim, and what all possible victims would free of each."""
 
     victims: tuple[EvictionVictim, ...]
     futile: Mapping[EvictionNeed, int] = {}
@@ -72,7 +72,7 @@ class GangAccount:
         return (0 if spare < 0 else 1 if spare else 2), age
 
     def words(self, uid: str) -> str:
-        """The same for people; empty where nothing is known of it."""
+        """The same in words; empty where nothing is known of it."""
         cost = self._costs.get(uid)
         if cost is None:
             return ""
@@ -88,7 +88,7 @@ class GangAccount:
 def choose(needs: Iterable[EvictionNeed], known: TickFacts, gangs: GangAccount, passed_over: frozenset[str]) -> Choice:
     """Victims for each need in turn; what goes for one counts for all. `passed_over` must not be chosen.
 
-    Nobody goes for a need that all who may go together would hardly change.
+    No pod is evicted for a need that all possible victims together would hardly change.
     """
     wanted, least_pct = tuple(needs), known.strategy.least_help_pct
     chosen: list[EvictionVictim] = []
@@ -146,7 +146,7 @@ def _candidate(need: EvictionNeed, pod: Pod, known: TickFacts) -> _Candidate:
 
 
 def _useful(need: EvictionNeed, known: TickFacts, taken: frozenset[str]) -> list[_Candidate]:
-    """Who may go for the need and frees anything of it."""
+    """Pods that may be evicted for the need and free anything of it."""
     pods = (pod for pod in known.pods if pod.uid not in taken and may_go(need.rule, pod, known))
     return [each for pod in pods if (each := _candidate(need, pod, known)).frees > 0]
 

@@ -52,7 +52,7 @@ class UnenforcedLimit(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line of text."""
         return f"{words(self.reason)}: {self.detail}"
 
 

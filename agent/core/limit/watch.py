@@ -131,7 +131,7 @@ def dying_seconds(held_bytes: int) -> float:
 
 
 def mark_moved(registered_bytes: int, wanted_bytes: int) -> bool:
-    """Far enough to register it anew: by 16 MiB, or 1/64 where that is more. The tick catches what slips through."""
+    """Far enough to register it again: by 16 MiB, or 1/64 where that is more. The tick catches what slips through."""
     return abs(wanted_bytes - registered_bytes) > _mark_step(registered_bytes)
 
 

@@ -142,7 +142,7 @@ def checkpoint(state: PredictionState, policy: PredictionPolicy) -> Checkpoint:
 
 
 def restored(saved: Checkpoint, now: float, policy: PredictionPolicy) -> PredictionState:
-    """The models that are not too old; with other half-lives everything is learned anew."""
+    """The models that are not too old; with other half-lives everything is learned again."""
     if (saved.cpu_half_life_seconds, saved.memory_half_life_seconds) != policy.half_lives:
         return PredictionState()
     return PredictionState({key: model for key, model in saved.models.items() if _fresh(model, now, policy)})

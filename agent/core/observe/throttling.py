@@ -30,7 +30,7 @@ def throttles(before: Mapping[str, Throttle], seen: Observation) -> dict[str, Th
 
 
 def _throttle(before: Throttle | None, counters: CpuThrottling, at_seconds: float) -> Throttle:
-    """Counters that stand still keep their ratio for a while; counters that went back begin anew."""
+    """Counters that stand still keep their ratio for a while; counters that went back begin again."""
     if before is None:
         return Throttle(counters, at_seconds)
     periods = counters.periods - before.counters.periods

@@ -119,7 +119,7 @@ def measure(state: UsageState, seen: Observation, windows: Windows) -> tuple[Usa
     no rate for ten passes: until then its last figures stand.
 
     A pass too soon after the last one changes nothing: its time is covered by the next. A monotonic clock that runs
-    backwards is another boot's: everything starts anew.
+    backwards is another boot's: everything starts again.
     """
     elapsed = seen.monotonic_seconds - state.monotonic_seconds
     if state.roots and 0 <= elapsed < _SHORTEST_INTERVAL_SECONDS:

@@ -186,7 +186,7 @@ def begun(now: Moment, cpu_ns: int = 0) -> Track:
 
 
 def unrated(track: Track, now: Moment, cpu_ns: int = 0) -> Track:
-    """The track after a pass without a rate: the counter starts anew, the rest stays."""
+    """The track after a pass without a rate: the counter starts again, the rest stays."""
     sums = Mark(now.at_ms, track.sums.cpu, track.sums.memory, track.sums.covered_ms)
     # A gap parts what was seen before from what comes.
     minute = track.minute if now.at_seconds - track.at_seconds <= now.longest_seconds else b""
@@ -224,7 +224,7 @@ def rate_since(since_ms: int, before: Track | None, after: Track | None) -> Rate
 
 
 def _slid(marks: tuple[Mark, ...], before: Mark, sums: Mark, span: Span) -> tuple[Mark, ...]:
-    """The window's marks: the first lies at or just before its start. After a gap as long as itself it starts anew."""
+    """The window's marks: the first lies at or just before its start. After a gap as long as itself it starts again."""
     newest_ms = marks[-1].at_ms
     if newest_ms <= span.start_ms:
         return (before, sums)

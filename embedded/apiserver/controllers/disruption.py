@@ -54,7 +54,7 @@ def counts(pod: Record) -> bool:
 
 
 def is_healthy(pod: Record) -> bool:
-    """Ready, and not on its way out."""
+    """Ready, and not terminating."""
     conditions = () if pod.deleting else _POD.decode(pod.body).status.conditions or ()
     return any(found.type == "Ready" and found.status == "True" for found in conditions)
 

@@ -1,4 +1,4 @@
-"""Keeps the status of disruption budgets true, change by change: a pod's change never counts the other pods anew."""
+"""Keeps the status of disruption budgets true, change by change: a pod's change never counts the other pods again."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 
 FINISHED_LIMIT = 12_500
-QUARANTINE_SECONDS = 40.0  # a node that is registered anew at once keeps its pods
+QUARANTINE_SECONDS = 40.0  # a node that is registered again at once keeps its pods
 _AT_ONCE = DeleteOptions(grace_seconds=0)
 _OVER = ("Succeeded", "Failed")
 

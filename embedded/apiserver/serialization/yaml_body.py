@@ -98,7 +98,7 @@ class _Composer(*_Bases):  # type: ignore[misc]
         return node
 
     def value(self, node: Node) -> Any:
-        """What a node stands for, made anew for every alias of it."""
+        """What a node stands for, made again for every alias of it."""
         if isinstance(node, MappingNode):
             self.flatten_mapping(node)
             return {_key(key): self.value(item) for key, item in node.value}

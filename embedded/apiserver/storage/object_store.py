@@ -165,7 +165,7 @@ class Store:
         return watcher
 
     def end_watches(self, type_id: str) -> None:
-        """End the watches of a type that looks different from here on; their clients start anew."""
+        """End the watches of a type that looks different from here on; their clients start again."""
         self._shelf(type_id).end_watches()
 
     def forget(self, type_id: str) -> None:

@@ -106,6 +106,6 @@ def _subject_errors(path: str, subject: Object, namespaced: bool) -> Iterator[Fi
 
 
 def binding_changes(binding: Object, old: Object) -> Iterator[FieldError]:
-    """A binding keeps its role: to give another one it has to be made anew."""
+    """A binding keeps its role: to give another one it has to be made again."""
     if binding["roleRef"] != old["roleRef"]:
         yield bad_value("roleRef", binding["roleRef"], "cannot change roleRef")

@@ -79,7 +79,7 @@ class Accounting:
         )
 
     def _add(self, id_: str, use: Use | None) -> None:
-        """A node that began anew counts from 0 again."""
+        """A node that began again counts from 0 again."""
         now = use.cpu_ns if use else 0
         self._used_ns[id_] = self._used_ns.get(id_, 0) + max(now - self._last_ns.get(id_, now), 0)
         self._last_ns[id_] = now

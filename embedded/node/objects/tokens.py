@@ -1,4 +1,4 @@
-"""Tokens of service accounts for the volumes of one pod: asked for when needed, and anew in good time.
+"""Tokens of service accounts for the volumes of one pod: asked for when needed, and again in good time.
 
 Source: kubernetes pkg/kubelet/token/token_manager.go (requiresRefresh).
 """

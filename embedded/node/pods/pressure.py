@@ -131,7 +131,7 @@ def observed(
 
 
 def ranked(signal: Signal, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Who goes first: above its request, then of low priority, then far above its request; system pods never."""
+    """The order of eviction: above its request, then of low priority, then far above its request; system pods never."""
     evictable = [each for each in candidates if each.priority < SYSTEM_CRITICAL_PRIORITY]
     if signal is Signal.PIDS:
         return sorted(evictable, key=lambda each: (each.priority, -each.used, each.uid))

@@ -67,7 +67,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def next_sample(before: Sample | None, at: datetime, use: Use) -> Sample:
-    """A counter that went back has started anew: no rate."""
+    """A counter that went back has started again: no rate."""
     if before is None or use.cpu_ns < before.use.cpu_ns or at <= before.at:
         return Sample(at, use)
     return Sample(at, use, round((use.cpu_ns - before.use.cpu_ns) / (at - before.at).total_seconds()))

@@ -78,7 +78,7 @@ async def _delete_job(api):
 
 
 def test_what_was_there_before_is_taken_care_of(api):
-    """A job, an orphan and a namespace on its way out, as a server finds them that comes back."""
+    """A job, an orphan and a terminating namespace, as a server finds them that comes back."""
     api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "j"}, "spec": {"template": TEMPLATE}})
     api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     api.call("DELETE", "/api/v1/namespaces/a")

@@ -94,7 +94,7 @@ class RawClient:
         return connection.getresponse()
 
     def answer(self, method: str, path: str, **more: Any) -> Answer:
-        """The answer whatever its code; `more`: body, query, headers, anonymous. A stale connection is made anew.
+        """The answer whatever its code; `more`: body, query, headers, anonymous. A stale connection is made again.
 
         A request that is anonymous or has a token of its own shows no certificate.
         """

@@ -94,7 +94,7 @@ class World:
         self.kernel = self.begin()
 
     def begin(self) -> SimulatedKernel:
-        """A simulator that starts anew over what is there."""
+        """A simulator that starts again over what is there."""
         self.kernel = SimulatedKernel(self.root, self.table, self.actions, (0, 1, 2, 3), OWNER)
         return self.kernel
 

@@ -294,7 +294,7 @@ _QOS_ANNOTATIONS = (
         Area.EVICT,
         "koordinator.sh/eviction-priority",
         Standing.HONOURED,
-        "who goes first",
+        "the order of eviction",
         "-5",
         "kube/dialects/sublet/eviction.py",
     ),

@@ -160,7 +160,7 @@ _THRESHOLDS = (
         {"cpuAllocatableEvictThresholdPercent": 120},
     ),
     _threshold(Area.EVICT, "cpuEvictPolicy", "what satisfaction is measured against", "evictByAllocatable"),
-    _threshold(Area.EVICT, "evictEnabledPriorityThreshold", "pods of this priority and below may go", 5999),
+    _threshold(Area.EVICT, "evictEnabledPriorityThreshold", "pods of this priority and below may be evicted", 5999),
     _threshold(Area.EVICT, "allocatableEvictPriorityThreshold", "the same for the rules by requests", 5999),
 )
 

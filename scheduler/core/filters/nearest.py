@@ -32,7 +32,7 @@ def nearest(
     """Of the nodes that could take the pod with others gone (else: were they larger) the one with least missing.
 
     Missing is summed as shares of the request, a filter's refusal counts as a whole request; ties go to the first by
-    name. None where every node is out whoever goes.
+    name. None where every node is out whichever pods are evicted.
     """
     refusals = [*_others(obstacles), *extra]
     names, missing = shortage(snapshot, free, pod_class)

@@ -38,7 +38,7 @@ class Obstacles(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def hopeless(self) -> Mask:
-        """Rows that are out whoever goes."""
+        """Rows that are out whichever pods are evicted."""
         return np.asarray(np.array([*(not each for each in self.resolvable), False], bool)[self.reason_of])
 
 

@@ -135,7 +135,7 @@ class RoomView:
         return fit.FitReport(len(self.room), self._tally[0], tuple(refused))
 
     def _tell_apart(self, free: Amounts, held: Amounts | None) -> None:
-        """Patterns anew: an admissible node is short of something exactly where it has no room."""
+        """Patterns once more: an admissible node is short of something exactly where it has no room."""
         rows = np.flatnonzero((self.room == 0) & self._admissible)
         left = free[rows] if held is None else free[rows] - held[rows]
         patterns = self._pattern(left[:, self._need.columns])

@@ -50,7 +50,7 @@ class ReleasePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """A gang to be tried anew from nothing: `evict` goes; `stay` nobody would replace, so it is only named."""
+    """A gang to be tried again from nothing: `evict` goes; `stay` nobody would replace, so it is only named."""
 
     subject: WorkloadId
     reason: Reason
@@ -188,7 +188,7 @@ def _detail(subject: WorkloadId, partial: _Partial, now: float, evict: tuple[Pod
         why = ", ".join(f"the kubelet rejected {pod.key}: {pod.status.rejected}" for pod in pods)
     said = [f"gang {subject.name}: {number} of {minimum} members are bound and {why}"]
     if evict:
-        said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it anew")
+        said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it again")
     if stay:
         names = ", ".join(pod.key for pod in stay)
         said.append(f"{names} {'stays bound, delete it' if len(stay) == 1 else 'stay bound, delete them'} to free room")

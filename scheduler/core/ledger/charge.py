@@ -37,7 +37,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def evicting(self) -> bool:
-        """Whether the pod is on its way out of its node; one that is only assumed is not there yet."""
+        """Whether the pod is leaving its node; one that is only assumed is not there yet."""
         return self.state is PlacementState.BOUND and self.pod is not None and self.pod.deleting
 
     @property

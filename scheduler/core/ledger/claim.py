@@ -14,7 +14,7 @@ from scheduler.core.picture.podclass import Kin, PodClass
 
 
 class ClaimKind(StrEnum):
-    """NOMINATED waits for victims that are on their way out, RESERVED for what ends by itself."""
+    """NOMINATED waits for victims that are terminating, RESERVED for what ends by itself."""
 
     NOMINATED = "nominated"
     RESERVED = "reserved"

@@ -44,7 +44,7 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 class Ledger:
     """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
 
-    `evicting` is the part of what is used that pods on their way out take.
+    `evicting` is the part of what is used that terminating pods take.
     """
 
     def __init__(self) -> None:
@@ -179,13 +179,13 @@ class Ledger:
 
     def _assume(self, charges: Sequence[Charge]) -> None:
         if max(self.nodes.classes, self.nodes.height) > _SLACK + 4 * len(self._slots):
-            self.start_table_anew()
+            self.restart_table()
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
             self._used.add([charge.node for charge in group], pod_class, queue)
         self._moved(charges, 1)
 
-    def start_table_anew(self) -> None:
+    def restart_table(self) -> None:
         """Without the nodes and classes of long ago."""
         self._used.nodes, self.evicting.nodes = UseTable(), UseTable()
         self._slots.refresh()

@@ -95,7 +95,7 @@ class Slots:
         self._stale.update(slots)
 
     def refresh(self) -> None:
-        """All facts are read anew: the table they refer to is another one."""
+        """All facts are read again: the table they refer to is another one."""
         self._stale.update(range(len(self._charges)))
 
     def homes(self, job: WorkloadId, table: UseTable) -> dict[str, int]:
@@ -151,7 +151,7 @@ class Slots:
             self._stale.clear()
 
     def _read(self, slots: Sequence[int], table: UseTable) -> None:
-        """The facts of these slots anew, one array after the other."""
+        """The facts of these slots again, one array after the other."""
         charged = [(slot, charge) for slot in slots if (charge := self._charges[slot]) is not None]
         charges, facts = [charge for _, charge in charged], self._facts
         facts.nodes[slots], facts.flags[slots] = -1, 0

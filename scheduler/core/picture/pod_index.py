@@ -71,7 +71,7 @@ class PodIndex:
         return other
 
     def remap(self, new_row_of_old: Amounts, size: int) -> None:
-        """Rows are numbered anew, −1 for one that is gone with all its residents."""
+        """Rows are numbered again, −1 for one that is gone with all its residents."""
         entries = self._log.since(0)
         moved = Entries(entries.numbers, new_row_of_old[entries.rows], entries.amounts)
         self._log.replace(kept(moved, moved.rows >= 0))

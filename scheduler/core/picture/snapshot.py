@@ -124,7 +124,7 @@ def take(
 ) -> ClusterSnapshot:
     """The snapshot of `nodes` with `usage`; rows that are not in `changed` are taken over from `previous`.
 
-    With UseTables only nodes that changed themselves need be in `changed`, use is read anew in any case; with another
+    With UseTables only nodes that changed themselves need be in `changed`, use is read again in any case; with another
     mapping also those whose use changed. `previous` itself is returned where nothing differs.
     """
     if previous is None or not _same_shape(previous, nodes, changed, around):

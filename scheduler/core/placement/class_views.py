@@ -1,7 +1,7 @@
 """Answers per equivalence class, kept while rows change one by one: how many more fit, why not, and the scores.
 
 What a filter or a score says of a node depends on that node's row alone here, so only rows that changed are asked
-again; a kept answer equals one worked out anew.
+again; a kept answer equals one worked out again.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def misfit(candidate: Candidate, outcome: Misfit, now: float, preemption: str = 
 
 
 def released(release: Release, nodes: int, now: float) -> Verdict:
-    """A gang that is tried anew from nothing."""
+    """A gang that is tried again from nothing."""
     terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
     decision = _decision(release.subject, terms, release.reason, now, release.detail)
     return Verdict(release.subject, decision, release.waiting, release.detail)

@@ -12,7 +12,7 @@ from scheduler.core.picture.snapshot import Amounts
 
 
 class Ask(msgspec.Struct, frozen=True, eq=False):
-    """`want` pods of one class; `request` by demanded column; no row takes more than `most`, whoever goes."""
+    """`want` pods of one class; `request` by demanded column; no row takes more than `most`, whatever is evicted."""
 
     request: Amounts
     most: Amounts

@@ -19,7 +19,7 @@ def decision(subject: WorkloadId, outcome: Plan | NoPreemption, now: float) -> D
     told = ", ".join(f"{victim.pod_key} on {victim.node}" for victim in victims[:5])
     more = f" and {len(victims) - 5} more" if len(victims) > 5 else ""
     broken = f"; {outcome.tally.violations} against a disruption budget" if outcome.tally.violations else ""
-    detail = f"{told}{more}{broken}" if victims else "what is on its way out is enough"
+    detail = f"{told}{more}{broken}" if victims else "what terminates is enough"
     reason = Reason.PREEMPTING if victims else Reason.VICTIMS_TERMINATING
     return _decision(subject, terms, reason, now, detail)
 

@@ -24,7 +24,7 @@ class GangFacts(msgspec.Struct, frozen=True):
 
     @property
     def surplus(self) -> int:
-        """How many members may go one by one before the gang is under its minimum."""
+        """How many members may be evicted one by one before the gang is under its minimum."""
         return 0 if self.whole else max(0, self.bound - self.min_member)
 
 

@@ -66,7 +66,7 @@ class GangStore(MutableMapping[WorkloadId, GangFacts]):
         return self._known[:size], self._surplus[:size]
 
     def _read(self, numbers: Sequence[int]) -> None:
-        """What is said of these subjects' numbers anew."""
+        """What is said of these subjects' numbers again."""
         if not numbers:
             return
         names, gangs, at = self._names, self._gangs, np.array(numbers, np.int64)

@@ -31,7 +31,7 @@ class Legality(msgspec.Struct, frozen=True, eq=False):
 def legality(
     residents: Residents, preemptor: Preemptor, facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float
 ) -> Legality:
-    """Which residents may go for the preemptor."""
+    """Residents that may be evicted for the preemptor."""
     present = residents.rows >= 0
     mask, spared = present.copy(), []
     for name, out in (

@@ -1,4 +1,4 @@
-"""Nominations: room kept on nodes for workloads whose victims are on their way out."""
+"""Nominations: room kept on nodes for workloads whose victims are terminating."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def plan_of(
     problem: PreemptionProblem,
     outcome: tuple[Placed, frozenset[int]],
 ) -> Plan:
-    """`outcome`: where the needed members go, and who goes for them."""
+    """`outcome`: where the needed members go, and which pods are evicted for them."""
     placed, chosen = outcome
     costs = problem.costs
     eviction = EvictionPlan(

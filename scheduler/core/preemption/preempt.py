@@ -58,7 +58,7 @@ def preempt(
 def _in_vain(problem: PreemptionProblem) -> str:
     pending, victims = problem.demand.pending, len(problem.costs.victims)
     told = f"{pending} members would not fit together" if pending > 1 else "it would not fit"
-    return f"{told} even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
+    return f"{told} even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may be evicted"
 
 
 def _not_even_tried(
@@ -82,7 +82,7 @@ def _not_even_tried(
 
 
 def _victims_terminate(working: WorkingSnapshot, candidate: Candidate, residents: Residents) -> bool:
-    """Whether on a node it is nominated to somebody of lower priority is still on the way out of a preemption."""
+    """Whether on a node it is nominated to somebody of lower priority still terminates because of a preemption."""
     rows = [
         assignment.row
         for held in working.nominated

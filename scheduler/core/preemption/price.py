@@ -1,4 +1,4 @@
-"""Prices of pods that may go one by one: whole numbers whose sums compare as the costs of plans do (see `costs`).
+"""Prices of pods that may be evicted one by one: whole numbers whose sums compare as plans' costs do (see `costs`).
 
 Each criterion is a digit of the number, as wide as its sum over all victims can become. Where that is too wide for 64
 bits the numbers are Python's own. The highest priority is no digit: the victims to choose from are limited by it.

@@ -26,7 +26,7 @@ from scheduler.core.preemption.victims import Victims, victims_of
 class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
     """`trial` is the last word; `capacity` is its arithmetic, which is exact where amounts alone decide (`plain`).
 
-    `exact`: what it does not find there is not there. `coming` is whether pods on their way out free something.
+    `exact`: what it does not find there is not there. `coming` is whether terminating pods free something.
     """
 
     demand: Candidate
@@ -110,7 +110,7 @@ def _plain(working: WorkingSnapshot, demand: Candidate) -> bool:
 def domains(working: WorkingSnapshot, problem: PreemptionProblem) -> list[Amounts]:
     """Rows of each domain that all members must be in together, by value of its label; one of all rows without any.
 
-    Wider levels hold where the narrowest does; a domain that could not hold the members, whoever goes, is left out.
+    Wider levels hold where the narrowest does; a domain that can never hold the members is left out.
     """
     required = [level for level in problem.demand.workload.topology if level.required]
     if not required:

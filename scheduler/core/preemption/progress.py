@@ -1,7 +1,7 @@
 """A plan being carried out: victims that ask for it are told first and may save a checkpoint, then all go.
 
 Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
-where the preemptor goes away or finds room elsewhere before that: whoever is not on the way out stays. A step repeats
+where the preemptor goes away or finds room elsewhere before that: who does not terminate yet stays. A step repeats
 what has not happened yet, so it may be asked for again after a failure, a conflict or a restart.
 """
 

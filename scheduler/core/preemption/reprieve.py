@@ -46,7 +46,7 @@ def least_cost(
 
 
 def items_of(pool: Iterable[int], costs: VictimCosts) -> list[VictimGroup]:
-    """All that might go: each pod that may go alone, and each gang that may go whole."""
+    """All possible victims: each pod that may be evicted alone, and each gang that may be evicted whole."""
     victims = costs.victims
     members = list(pool)
     singles = [(index,) for index in members if victims.alone[index]]

@@ -1,4 +1,4 @@
-"""Pods that may go one by one: which rows to clear how far, for one class of preemptors.
+"""Pods that may be evicted one by one: which rows to clear how far, for one class of preemptors.
 
 Each row makes an offer (so many victims for so many members, at which price), and offers are combined by dynamic
 programming; a row that loses pods costs something by itself, so that few of them do.
@@ -143,7 +143,7 @@ def _offers(
 
 
 def _running(amounts: Amounts, starts: Amounts) -> Amounts:
-    """Sums of all up to each, anew from each start on; right where they are in range themselves (sums wrap around)."""
+    """Sums of all up to each, again from each start on; right where they are in range themselves (sums wrap around)."""
     sums = np.cumsum(amounts, axis=0)
     before = np.concatenate([np.zeros_like(sums[:1]), sums[starts[1:] - 1]])
     return np.asarray(sums - np.repeat(before, np.diff(starts, append=len(sums)), axis=0))

@@ -22,7 +22,7 @@ MOST_ROWS = 1_024
 """Rows that are cleared in thought, the cheapest first; kube-scheduler looks at a tenth of the nodes, 100 or more."""
 _TRIES = 200
 _MEMBERS_TRIED, _LEAST_TRIES = 256, 4
-"""How often everybody is placed anew to see whether one victim fewer does: less often for larger gangs."""
+"""How often everybody is placed again to see whether one victim fewer does: less often for larger gangs."""
 
 
 class Trial:
@@ -121,7 +121,7 @@ class Trial:
             number *= 2
 
     def _touching(self, pool: Amounts, rows: Amounts) -> frozenset[int]:
-        """Those of the pool on the rows, and whoever goes with them."""
+        """Those of the pool on the rows, and the pods that are evicted with them."""
         touched = pool[np.isin(self._costs.victims.rows[pool], rows)]
         return frozenset(spread_to_gangs(touched.tolist(), pool, self._costs))
 

@@ -44,7 +44,7 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
 
     `standings` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
     `weights` is the standing at which it can go: its own, or where it goes with its gang the highest in that gang.
-    `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may go by themselves, at most
+    `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may be evicted by themselves, at most
     `surplus[gang]` of them; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang after gang, those
     of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free level by level.
     """
@@ -66,7 +66,7 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
         return len(self.slots)
 
     def members(self, gang: int) -> tuple[int, ...]:
-        """The members that may go, ascending."""
+        """The members that may be evicted, ascending."""
         start = int(self.ends[gang - 1]) if gang else 0
         return tuple(sorted(self.by_gang[start : self.ends[gang]].tolist()))
 
@@ -77,7 +77,7 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Gangs(msgspec.Struct, frozen=True, eq=False):
-    """By number of a subject: whether it is a gang, and how many of it may go one by one."""
+    """By number of a subject: whether it is a gang, and how many of it may be evicted one by one."""
 
     known: Mask
     surplus: Amounts
@@ -86,7 +86,7 @@ class _Gangs(msgspec.Struct, frozen=True, eq=False):
 def victims_of(
     residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[WorkloadId, GangFacts], size: int
 ) -> Victims:
-    """The victims there could be on `size` rows; members that may go neither alone nor with all others are left out."""
+    """Possible victims on `size` rows; members that may be evicted neither alone nor with all others are left out."""
     known = _Gangs(*stored(gangs).arrays(residents))
     present = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) == 0) & known.known[residents.subjects]
     whole = known.known & (_numbers(residents, present) == _numbers(residents, legal & present))

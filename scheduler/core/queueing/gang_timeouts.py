@@ -43,7 +43,7 @@ class GangTimeouts:
         self._trials.pop(subject, None)
 
     def take_expired(self, now: float) -> list[Hold]:
-        """Gangs whose time is over, sorted by subject; their clocks start anew with the next attempt."""
+        """Gangs whose time is over, sorted by subject; their clocks start again with the next attempt."""
         over = sorted(subject for subject, trial in self._trials.items() if _end(trial) <= now)
         return [_told(subject, self._trials.pop(subject)) for subject in over]
 

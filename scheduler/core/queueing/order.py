@@ -98,7 +98,7 @@ def dominant_share(used: Mapping[str, int], totals: Mapping[str, int], weight: i
 def in_order(
     candidates: Iterable[Candidate], share_of: Callable[[str], Fraction], ranking: Ranking | float
 ) -> Iterator[Candidate]:
-    """Yield the head again and again; a queue's share is read anew at each step, since placing a head raises it.
+    """Yield the head again and again; a queue's share is read again at each step, since placing a head raises it.
 
     A bare number for `ranking` is the time (Unix seconds), without ageing.
     """

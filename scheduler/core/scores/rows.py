@@ -1,4 +1,4 @@
-"""Scores of a node that no other node has a part in: a row that changed is scored anew, the others keep theirs."""
+"""Scores of a node that no other node has a part in: a row that changed is scored again, the others keep theirs."""
 
 from __future__ import annotations
 

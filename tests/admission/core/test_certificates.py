@@ -76,7 +76,7 @@ LEAVES: dict[str, tuple[Life | None, bool]] = {
 
 @pytest.mark.parametrize(("leaf", "issued"), LEAVES.values(), ids=LEAVES)
 def test_to_issue(leaf: Life | None, issued: bool) -> None:
-    """What is not fully what it should be is signed anew."""
+    """What is not fully what it should be is signed again."""
     kept = {} if leaf is None else {"x-tls": leaf}
     assert to_issue(NOW, FRESH, {"x-tls": HOSTS}, kept) == (("x-tls",) if issued else ())
 

@@ -168,7 +168,7 @@ async def sign_elsewhere(world: World) -> None:
 
 
 @pytest.mark.parametrize("harm", [damage_leaf, damage_base64, mix_pairs, delete_leaf, sign_elsewhere])
-def test_a_certificate_that_somebody_harmed_is_made_anew(
+def test_a_certificate_that_somebody_harmed_is_made_again(
     tmp_path: Path, harm: Callable[[World], Awaitable[None]]
 ) -> None:
     """And only that one."""
@@ -223,7 +223,7 @@ def test_what_others_write_over_is_written_again(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_wait_starts_anew_where_the_bundle_was_not_told(tmp_path: Path) -> None:
+def test_a_wait_starts_again_where_the_bundle_was_not_told(tmp_path: Path) -> None:
     """A next authority that nobody could read about for an hour does not sign yet."""
 
     async def scene(world: World) -> None:
@@ -243,7 +243,7 @@ def test_a_wait_starts_anew_where_the_bundle_was_not_told(tmp_path: Path) -> Non
 
 
 def test_clocks_that_jump(tmp_path: Path) -> None:
-    """Far ahead: all expired, all made anew. Back again: made anew once more, since the future is not valid yet."""
+    """Far ahead: all expired, all made again. Back again: made once more, since the future is not valid yet."""
 
     async def scene(world: World) -> None:
         await world.turn(START)

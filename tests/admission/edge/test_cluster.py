@@ -116,7 +116,7 @@ def test_what_is_there_and_what_changes(tmp_path: Path) -> None:
 
 
 def test_a_pod_is_read_as_it_is_stored(tmp_path: Path) -> None:
-    """Each time anew, past every copy; what else stands in it is not looked at."""
+    """Each time, past every copy; what else stands in it is not looked at."""
     api = Api()
     labels, spec = {"koordinator.sh/qosClass": "LS"}, {"nodeName": "n1", "priority": 9000, "containers": "no list"}
     pods = api.collections["/api/v1/namespaces/shop/pods"] = []

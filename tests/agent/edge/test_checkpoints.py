@@ -67,7 +67,7 @@ def test_a_bad_file_is_one_line_and_moved_aside(tmp_path: Path, content: bytes) 
         assert CheckpointFile(path).load() is None
     (line,) = logs
     assert (line["log_level"], line["path"], line["moved_to"]) == ("error", str(path), f"{path}.bad")
-    assert line["error"] and "learned anew" in line["effect"]
+    assert line["error"] and "learned again" in line["effect"]
     assert Path(f"{path}.bad").read_bytes() == content and not path.exists()
     assert CheckpointFile(path).save(saved()) and CheckpointFile(path).load() == saved()
 

@@ -256,7 +256,7 @@ def test_an_observing_agent_says_so(rig: Rig) -> None:
 
 
 def test_evictions(rig: Rig) -> None:
-    """Needs of the newest tick, who is on the way out, and victims since the start."""
+    """Needs of the newest tick, which pods terminate, and victims since the start."""
     result = rig.tick()
     need = Decision("node/n", "memory to free", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("used", 5),))
     gone = Decision("pod/default/job", "evict", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("in use", 5),))

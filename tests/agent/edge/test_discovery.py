@@ -134,7 +134,7 @@ def test_a_change_makes_the_descriptor_readable(plain: Node) -> None:
 
 
 def test_roots_that_come_late(plain: Node, watch: Inotify | None) -> None:
-    """The agent may start before the kubelet; and the whole tree may be made anew."""
+    """The agent may start before the kubelet; and the whole tree may be made again."""
     seen = Discovery(plain.mount, plain.layout, watch)
     assert later(seen) == {}
     for _ in range(2):

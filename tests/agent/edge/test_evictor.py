@@ -211,8 +211,8 @@ ANSWERS = {
         "500",
     ),
     "gone": (refusal(404, "NotFound"), GONE, 0.0, "404"),
-    "made anew": (refusal(409, "Conflict", OTHER_UID), GONE, 0.0, "409"),
-    "made anew, as the store says": (
+    "made again": (refusal(409, "Conflict", OTHER_UID), GONE, 0.0, "409"),
+    "made again, as the store says": (
         refusal(409, "Conflict", "Precondition failed: UID in precondition: x, UID in object meta: y"),
         GONE,
         0.0,
@@ -251,8 +251,11 @@ def test_what_an_answer_means(world: World, answer: Answer, kind: OutcomeKind, w
 
 PATCHES = {
     "gone": (refusal(404, "NotFound"), GONE),
-    "made anew": (refusal(422, "Invalid", 'Pod "a" is invalid: metadata.uid: Invalid value: field is immutable'), GONE),
-    "made anew, as a conflict": (refusal(409, "Conflict", "Precondition failed: UID in precondition: x"), GONE),
+    "made again": (
+        refusal(422, "Invalid", 'Pod "a" is invalid: metadata.uid: Invalid value: field is immutable'),
+        GONE,
+    ),
+    "made again, as a conflict": (refusal(409, "Conflict", "Precondition failed: UID in precondition: x"), GONE),
     "annotation refused": (refusal(403, "Forbidden"), EVICTED),
     "annotation invalid": (refusal(422, "Invalid", "metadata.annotations: Too long"), EVICTED),
     "a webhook fails": (refusal(500, "InternalError", "failed calling webhook"), EVICTED),
@@ -623,7 +626,7 @@ async def ready_pod(client: KubeClient, name: str) -> str:
     return str(made["metadata"]["uid"])
 
 
-def test_a_real_budget_a_real_eviction_and_a_pod_made_anew(tmp_path: Path) -> None:
+def test_a_real_budget_a_real_eviction_and_a_pod_made_again(tmp_path: Path) -> None:
     """The same through TLS and a server that counts healthy pods: blocked, evicted with its grace, gone."""
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}

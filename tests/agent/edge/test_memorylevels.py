@@ -36,7 +36,7 @@ def test_levels(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_one_cgroup_holds(tmp_path: Path, version: int) -> None:
-    """Its charge without page cache, asked for anew each time; None where it is gone, or one of the two files is."""
+    """Its charge without page cache, asked for each time; None where it is gone, or one of the two files is."""
     levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
     folder, charge, stat = FILES[version]
     pod = tmp_path / folder / "besteffort/poda"

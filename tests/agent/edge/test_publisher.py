@@ -196,7 +196,7 @@ def test_keys_that_came_back_are_removed_again(server: ScriptedServer, build: An
 
 
 def test_a_node_that_lost_our_keys_gets_them_again(server: ScriptedServer, build: Any) -> None:
-    """It was created anew."""
+    """It was created again."""
     steps = [(result(build, at), n) for at, n in ((0, 1), (4, 1), (6, 2))]
     assert amounts(publish(server, steps)) == [offer(700), offer(700)]
 

@@ -328,7 +328,7 @@ def test_without_the_definition_it_rests_long(tmp_path: Path, build: Any) -> Non
 def test_what_was_refused_is_tried_again(
     tmp_path: Path, build: Any, monkeypatch: pytest.MonkeyPatch, method: str, status: int
 ) -> None:
-    """A conflict with another writer is read anew and merged; nothing counts as written before it is."""
+    """A conflict with another writer is read again and merged; nothing counts as written before it is."""
     monkeypatch.setattr(zones, "_FIRST_DELAY_SECONDS", 0.01)
 
     async def scene(rig: Rig) -> None:

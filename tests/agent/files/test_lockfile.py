@@ -59,7 +59,7 @@ def full_disk() -> Iterator[None]:
 
 
 def test_a_disk_without_room(path: Path) -> None:
-    """It locks all the same: an agent or guard that starts anew there must still limit. Who holds it is not told."""
+    """It locks all the same: an agent or guard that starts again there must still limit. Who holds it is not told."""
     with full_disk():
         lock = LockFile(path)
     with pytest.raises(LockHeld) as held:

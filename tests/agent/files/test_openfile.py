@@ -19,7 +19,7 @@ def open_files() -> set[str]:
     return found
 
 
-def test_each_read_begins_anew(tmp_path: Path) -> None:
+def test_each_read_begins_again(tmp_path: Path) -> None:
     """By the same descriptor, at most so many bytes."""
     path = tmp_path / "level"
     path.write_bytes(b"12345\n")

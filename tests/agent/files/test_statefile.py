@@ -146,7 +146,7 @@ OLD = {
 
 @pytest.mark.parametrize("version", OLD)
 def test_an_older_version_is_read(path: Path, version: int) -> None:
-    """The first had the number alone; it is written anew as the newest with the next change."""
+    """The first had the number alone; it is written again as the newest with the next change."""
     entries, expected = OLD[version]
     path.write_bytes(msgspec.json.encode({"version": version, "originals": entries}))
     state = StateFile(path)

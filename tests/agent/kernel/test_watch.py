@@ -154,7 +154,7 @@ def test_only_the_way_up_counts(node: Node, marks: Marks) -> None:
 
 
 def test_a_mark_that_is_passed_when_it_is_set_rings_at_once(node: Node, marks: Marks) -> None:
-    """And one that hardly moves is not set anew, so it does not ring again."""
+    """And one that hardly moves is not set again, so it does not ring again."""
     node.tree.run(node.jobs[0], HOLD)
     assert eventually(lambda: node.level(node.layout.best_effort) >= 48 * MIB)
     for mib, rings in ((32, 1), (33, 1), (14, 2)):

@@ -175,7 +175,7 @@ SLOW_PARTS: dict[str, tuple[CgroupSample | Missing, ...]] = {
 
 @pytest.mark.parametrize("samples", SLOW_PARTS.values(), ids=SLOW_PARTS.keys())
 def test_samples_over_time(build: Any, samples: tuple[CgroupSample | Missing, ...]) -> None:
-    """Of a root, a pod, a container and a host application alike; a pod that left in between starts anew."""
+    """Of a root, a pod, a container and a host application alike; a pod that left in between starts again."""
     results = [
         build.result(observation=build.seen(at, kubepods=s, pods={"u": s}, containers={"u": {"c": s}}))
         for at, s in enumerate(samples)

@@ -202,7 +202,7 @@ def test_the_agent_falls_silent_again(node: Node) -> None:
     assert node.said() == 190_000
 
 
-def test_a_guard_that_starts_anew_goes_on(node: Node) -> None:
+def test_a_guard_that_starts_again_goes_on(node: Node) -> None:
     """It knows what was found before, and gives the agent the full time to beat."""
     node.turn(70, beating=False)
     node.start()

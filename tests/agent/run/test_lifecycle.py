@@ -1,4 +1,4 @@
-"""What settings and the fleet's switch make an agent do, and what makes it begin anew."""
+"""What settings and the fleet's switch make an agent do, and what makes it begin again."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def turned(before: FleetState, after: FleetState) -> tuple[AgentLifecycle, bool]
     return asyncio.run(run())
 
 
-def test_from_lend_to_observe_it_begins_anew_and_gives_up_lending():
+def test_from_lend_to_observe_it_begins_again_and_gives_up_lending():
     course, ended = turned(LENDS, OBSERVES)
     assert ended and course.gives_up_lending and not course.stopped
     assert course.begin()[0] is Mode.OBSERVE and not course.gives_up_lending
 
 
-def test_from_observe_to_lend_it_begins_anew():
+def test_from_observe_to_lend_it_begins_again():
     course, ended = turned(OBSERVES, LENDS)
     assert ended and not course.gives_up_lending and course.begin()[0] is Mode.ENFORCE
 

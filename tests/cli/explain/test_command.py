@@ -148,12 +148,10 @@ def test_what_woke_the_agent_is_told(address: str, capsys: pytest.CaptureFixture
 
 
 def test_evictions_in_order(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is missing, who is on the way out, who went and why."""
+    """What is missing, which pods terminate, which were evicted and why."""
     assert main(["explain", "evictions", "--agent", address]) == 0
     out = capsys.readouterr().out
-    places = [
-        out.index(text) for text in ("memory to free", "EvictionPending", "pod u1 is on its way out", "ml/train-1")
-    ]
+    places = [out.index(text) for text in ("memory to free", "EvictionPending", "pod u1 is terminating", "ml/train-1")]
     assert places == sorted(places) and "BEMemoryEvict: the node uses too much memory" in out
 
 
@@ -246,7 +244,7 @@ def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFix
 def test_json_is_the_same_record(
     address: str, capsys: pytest.CaptureFixture[str], arguments: list[str], path: tuple[Any, ...], expected: object
 ) -> None:
-    """For programs: valid JSON with the decision's own fields."""
+    """As JSON: valid JSON with the decision's own fields."""
     assert main(["explain", *arguments, address, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     for step in path:

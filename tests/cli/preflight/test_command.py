@@ -77,7 +77,7 @@ def test_who_does_not_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("extra", [{}, {"proc/77/comm": "koordlet\n"}], ids=["no agent", "another agent"])
 def test_a_node(extra: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """For programs: one object a check; a process that lends forbids another."""
+    """As JSON: one object a check; a process that lends forbids another."""
     below = "cgroup/kubepods/besteffort"
     files = [f"{below}/{name}" for name in ("cpu.max", "cpu.weight", "cpu.idle", "cpuset.cpus", "memory.high")]
     written = dict.fromkeys(files, "") | {"proc/pressure/cpu": "", **extra}

@@ -80,7 +80,7 @@ def test_the_shape_of_the_json(run: Run) -> None:
 
 
 def test_a_preemption_is_told_from_all_sides(run: Run) -> None:
-    """Who is nominated, who goes for it and why; nothing is placed yet."""
+    """Who is nominated, which pod is evicted for it and why; nothing is placed yet."""
     low = pod("low", "4", nodeName="n1", priority=1)
     found = run(node(), low, pod("high", "4", priority=10))
     assert found["nominations"] == [{"pod": "default/high", "node": "n1"}]

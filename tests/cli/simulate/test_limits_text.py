@@ -1,4 +1,4 @@
-"""The table of `sublet simulate node` says for people how best effort is limited and who is evicted."""
+"""The table of `sublet simulate node` says how best effort is limited and who is evicted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_why_there_is_no_ceiling(case: str, objects: list[Object], expected: str
 
 
 def test_an_eviction_and_what_is_missing(table: Table) -> None:
-    """Who goes, why, and the need behind it."""
+    """Victims, why, and the need behind them."""
     lines = table(big(), batch("big", **TOLD), FULL)
     at = lines.index("evictions, in order")
     assert lines[at + 1].startswith("shop/big 30.000 GiB told 20 s before; the node uses too much memory")
@@ -84,7 +84,7 @@ def test_an_eviction_and_what_is_missing(table: Table) -> None:
     ("case", "objects", "expected"),
     [
         ("within the threshold", [measured()], ["no pod is evicted", "memory to free 0.000 GiB policy BEMemoryEvict; within its threshold"]),
-        ("nobody who may go", [measured("77Gi", web=usage(1, "70Gi"))], ["no pod is evicted", "no pod that may be evicted frees what is missing"]),
+        ("no possible victim", [measured("77Gi", web=usage(1, "70Gi"))], ["no pod is evicted", "no pod that may be evicted frees what is missing"]),
         ("switched off", [measured("77Gi"), slo(enable=False)], ["no pod is evicted: no rule is on"]),
         ("no NodeMetric", [], ["no pod is evicted", "no usage of the node is known yet"]),
     ],

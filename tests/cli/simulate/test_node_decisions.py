@@ -201,7 +201,7 @@ TOLD: Object = {"annotations": {"sublet.dev/preemption-notice-seconds": "20"}}
         ("one that is told first", [batch("big", **TOLD), FULL], [("shop/big", 30 * GIB, 20)]),
         ("as many as needed", [batch("a"), batch("b"), measured("77Gi", a=usage(1, "5Gi"), b=usage(1, "6Gi"))], [("shop/b", 6 * GIB, 0), ("shop/a", 5 * GIB, 0)]),
         ("below the threshold", [batch("big"), measured("69Gi", big=usage(1, "30Gi"))], []),
-        ("nobody who may go", [pod(), FULL], []),
+        ("no possible victim", [pod(), FULL], []),
         ("one that is not measured frees nothing", [batch("new"), FULL], []),
         ("switched off", [batch("big"), FULL, slo(enable=False)], []),
         ("a threshold of its own", [batch("big"), FULL, slo(enable=True, memoryEvictThresholdPercent=80)], []),
@@ -209,7 +209,7 @@ TOLD: Object = {"annotations": {"sublet.dev/preemption-notice-seconds": "20"}}
     ],
 )  # fmt: skip
 def test_evictions_by_case(case: str, objects: list[Object], expected: list[tuple[str, int, int]], run: Run) -> None:
-    """Who goes, how much memory that frees, and how long before that it is told."""
+    """Victims, how much memory each frees, and how long before it is told."""
     found = run(big(), *objects)["evictions"]
     assert [(each["pod"], each["frees"], each["notice_seconds"]) for each in found] == expected
 

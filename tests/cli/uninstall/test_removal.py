@@ -155,7 +155,7 @@ def test_a_node_that_cannot_be_restored_keeps_everything_else(tmp_path: Path) ->
 
 
 def test_all_of_it(tmp_path: Path) -> None:
-    """Nodes are cleaned after their limits are back, programs go before the objects they would make anew."""
+    """Nodes are cleaned after their limits are back, programs go before the objects they would make again."""
     done = {
         "metadata": {"name": "sublet-agent-x"},
         "spec": {"nodeName": "n1"},

@@ -21,13 +21,13 @@ def served(site: Site) -> str:
     return ssl.get_server_certificate((host, int(port)), timeout=20)
 
 
-def test_a_deleted_certificate_is_made_anew_and_served(callers: Callers) -> None:
+def test_a_deleted_certificate_is_made_again_and_served(callers: Callers) -> None:
     """The Secret is back in a moment, and the running scheduler serves with it."""
     site, before = callers.site, served(callers.site)
     restarts = {pod["metadata"]["uid"] for pod in site.pods_of("scheduler")}
     site.cluster.kubectl("-n", NAMESPACE, "delete", "secret", "sublet-scheduler-tls")
     site.eventually(
-        lambda: site.shell(f"kubectl -n {NAMESPACE} get secret sublet-scheduler-tls").returncode == 0, "made anew"
+        lambda: site.shell(f"kubectl -n {NAMESPACE} get secret sublet-scheduler-tls").returncode == 0, "made again"
     )
     site.eventually(lambda: served(site) != before, "the new certificate is served", 200)
     assert {pod["metadata"]["uid"] for pod in site.pods_of("scheduler")} == restarts

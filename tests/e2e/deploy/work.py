@@ -125,7 +125,7 @@ def silence(site: Site) -> None:
 
 
 def damage(site: Site) -> None:
-    """Somebody overwrites every Secret and the bundle: all of it is made anew."""
+    """Somebody overwrites every Secret and the bundle: all of it is made again."""
     _patch(site, "configmap/sublet-ca", {"data": {"ca.crt": "nonsense"}})
     for name in DAMAGED:
         before = site.get("secret", name)
@@ -136,7 +136,7 @@ def damage(site: Site) -> None:
         told = site.get("configmap", "sublet-ca")["data"]["ca.crt"]
         return "BEGIN CERTIFICATE" in told and not any("bm9uc2Vuc2U=" in data.values() for data in secrets)
 
-    site.eventually(whole, "all certificates are made anew", 120)
+    site.eventually(whole, "all certificates are made again", 120)
 
 
 def configure(site: Site, **data: str | None) -> None:

@@ -60,7 +60,7 @@ class Scene:
         return {each["metadata"]["name"]: each for each in found}
 
     def places(self, prefix: str) -> dict[str, str]:
-        """Name to node of pods with that prefix that have one and are not on their way out."""
+        """Name to node of pods with that prefix that have one and are not terminating."""
         return {
             name: each["spec"]["nodeName"]
             for name, each in self.pods().items()

@@ -103,7 +103,7 @@ KEEPS = {
     "no higher priority": ({}, ["low"] * 4),
 }
 SAYS = {
-    "one victim is protected": "preemption: 4 members would not fit together even without all 3 pods that may go.",
+    "one victim is protected": "preemption: 4 members would not fit together even without all 3 pods that may be evicted.",
     "a policy of Never": "preemption: not eligible due to preemptionPolicy=Never.",
     "one member's policy of Never": "preemption: not eligible due to preemptionPolicy=Never.",
     "no higher priority": "0 of 4 members fit; 0/20 nodes are available: ",
@@ -166,7 +166,7 @@ def restart_of(scene: Scene) -> int:
 
 
 def test_koordinators_switch(scene: Scene) -> None:
-    """enablePreemption: false, without a restart: nobody goes, and the diagnostics say who said so. True again: they go.
+    """enablePreemption: false, without a restart: no pod is evicted, and the diagnostics say who said so. True again: they go.
 
     In between a document that nobody can read: refused, and where it gets through, nothing changes.
     """

@@ -81,7 +81,7 @@ def test_waiting_pods_are_a_cut_at_once(rig: Rig) -> None:
 
 
 def test_a_trigger_ends_with_its_cgroup_and_comes_back(rig: Rig) -> None:
-    """The thread lives; the new cgroup of that name is watched anew."""
+    """The thread lives; the new cgroup of that name is watched again."""
     rig.start(rig.watch(), "PSI triggers 500 ms on 1 cgroup")
     for levels in range(3):
         rig.pods.tree.folder(rig.pods.burstable.rsplit("/", levels)[0] if levels else rig.pods.burstable).rmdir()

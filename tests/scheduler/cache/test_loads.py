@@ -215,7 +215,7 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=30))
 def test_pictures_taken_on_the_way_change_nothing(steps: list[tuple[str, str, int]]) -> None:
-    """Only changed nodes are computed anew; the last picture is as if it were the first."""
+    """Only changed nodes are computed again; the last picture is as if it were the first."""
     looked, fresh = Loads(LoadPolicy()), Loads(LoadPolicy())
     for index, step in enumerate(steps):
         for loads in (looked, fresh):

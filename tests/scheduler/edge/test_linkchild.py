@@ -231,7 +231,7 @@ def test_diagnostics_are_passed_on(play: Any) -> None:
     play(working)
 
 
-def test_a_process_that_dies_is_started_anew(play: Any) -> None:
+def test_a_process_that_dies_is_started_again(play: Any) -> None:
     """On the same port, in the same role, with the notices that stand."""
 
     async def working(rig: Rig) -> None:

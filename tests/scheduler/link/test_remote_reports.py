@@ -60,7 +60,7 @@ def test_a_frame_is_bounded_and_nothing_is_lost() -> None:
 
 
 def test_decisions_nobody_takes_are_dropped_and_counted() -> None:
-    """They are for people who watch; the newest are kept."""
+    """They are for watchers; the newest are kept."""
     node_reports = RemoteNodeReports(Clock())
     for value in range(5000):
         node_reports.decision("n", decision(value))

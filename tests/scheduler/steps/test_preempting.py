@@ -152,7 +152,7 @@ def test_room_kept_elsewhere_is_news_to_those_behind() -> None:
 
 
 def test_a_nomination_that_helps_no_longer_is_given_up() -> None:
-    """Others took the room, and nobody may go for it: nothing is held, and the pod's status says so."""
+    """Others took the room, and no pod may be evicted for it: nothing is held, and the pod's status says so."""
     world = World().see(raw_node(), victim(), high())
     world.turn()
     taken = raw_pod("theirs", batch_cpu="1000", node_name="n1", priority=500, scheduler_name="default-scheduler")

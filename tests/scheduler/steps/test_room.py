@@ -93,7 +93,7 @@ class Cluster:
         self.world.see(*self.nodes.values(), *(self._told(made, before) for made in self.groups), *self._seen())
 
     def lose(self, node: str) -> None:
-        """The node and its pods go; their owners make those anew."""
+        """The node and its pods go; their owners make those again."""
         lost = [name for name, home in self.bound.items() if home == node]
         self.world.gone(self.nodes.pop(node), *(self._as_bound(name, node) for name in lost))
         for name in lost:

@@ -65,7 +65,7 @@ KEPT = {"changed": label, "another of its name": replace}
 
 @pytest.mark.parametrize("happens", KEPT.values(), ids=KEPT)
 def test_a_deletion_is_of_what_was_looked_at(api, happens):
-    """What is there by then is looked at anew, and stays when it is refused."""
+    """What is there by then is looked at again, and stays when it is refused."""
     make_map(api)
     writes, hooks = overtaken(api, lambda: happens(api, keep="yes"))
     with pytest.raises(StatusError, match="it is to be kept"):

@@ -60,7 +60,7 @@ def test_a_field_that_a_schema_drops_is_there_for_the_next_that_knows_it(api):
 
 
 def test_writing_an_object_as_it_is_migrates_it(api):
-    """After the storage version moved, an empty change stores it anew; the next one is none."""
+    """After the storage version moved, an empty change stores it again; the next one is none."""
     api.post(DEFINITIONS, definition(versions=[version("v1"), version("v2", storage=False)]))
     api.post(WIDGETS, widget())
     redefine(api, version("v1", storage=False), version("v2"))

@@ -75,7 +75,7 @@ def test_counting_change_by_change_comes_to_the_same(steps, budget_at):
     assert counts(api) == recount(api, {"app": "x"})
 
 
-def test_a_changed_selector_is_counted_anew(api):
+def test_a_changed_selector_is_counted_again(api):
     """And a deleted budget is forgotten."""
     for name in NAMES:
         api.post(PODS, pod(name, app=name))

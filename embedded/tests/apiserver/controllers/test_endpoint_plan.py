@@ -26,7 +26,7 @@ def of(**spec):
 STATES = {
     "ready": (pod("a"), {}, (True, True, False)),
     "not ready": (pod("a", ready=False), {}, (False, False, False)),
-    "on its way out, still serving": (pod("a", deleting=True), {}, (False, True, True)),
+    "terminating, still serving": (pod("a", deleting=True), {}, (False, True, True)),
     "told of all the same": (pod("a", ready=False), {"publishNotReadyAddresses": True}, (True, False, False)),
 }
 
@@ -79,7 +79,7 @@ def test_slices_hold_a_hundred_and_are_used_on():
 
 
 def test_endpoints_keep_those_that_are_not_ready_apart():
-    """A pod on its way out is in neither list."""
+    """A terminating pod is in neither list."""
     pods = [pod("a"), pod("b", "127.64.0.2", ready=False), pod("c", "127.64.0.3", deleting=True)]
     (subset,) = endpoints_of(of(), pods)["subsets"]
     assert [each["ip"] for each in subset["addresses"]] == ["127.64.0.1"]

@@ -26,7 +26,7 @@ def names(api):
 
 @pytest.mark.parametrize("ever", [True, False], ids=["the node is deleted", "there never was one"])
 def test_a_pod_without_its_node_goes_after_a_while(api, ever):
-    """40 s; meanwhile the node may be registered anew."""
+    """40 s; meanwhile the node may be registered again."""
     if ever:
         api.post(NODES, {"metadata": {"name": "n"}})
     pod(api, nodeName="n")
@@ -52,7 +52,7 @@ def test_it_has_failed_before_it_goes(api):
     assert target["message"] == "PodGC: node no longer exists"
 
 
-def test_a_node_that_is_registered_anew_keeps_its_pods(api):
+def test_a_node_that_is_registered_again_keeps_its_pods(api):
     """In time."""
     pod(api, nodeName="n")
     api.settle()

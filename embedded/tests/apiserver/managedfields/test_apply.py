@@ -244,7 +244,7 @@ def test_a_client_may_rewrite_the_managers():
 
 @pytest.mark.parametrize("sent", [[], [{}]], ids=["nothing", "one empty entry"])
 def test_a_client_may_have_the_managers_forgotten(sent):
-    """Tracking then begins anew with the next apply."""
+    """Tracking then begins again with the next apply."""
     story = Story().apply("one", data(a="1")).update("x", lambda obj: obj["data"].update(b="1"), sent)
     assert "managedFields" not in story.live["metadata"]
 

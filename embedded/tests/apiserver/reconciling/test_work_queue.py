@@ -26,7 +26,7 @@ def test_the_earliest_time_counts():
     assert waiting.next_due() is None
 
 
-def test_a_time_given_up_may_be_given_anew():
+def test_a_time_given_up_may_be_given_again():
     """Later than before, which an entry left behind does not undo."""
     waiting = WorkQueue()
     waiting.at(A, 10.0)

@@ -413,7 +413,7 @@ def kubectl_explains_a_custom_field(t: Case) -> None:
     described = {"type": "integer", "description": "How large it is."}
     custom = t.custom(_object(size=described))
     t.eventually(lambda: f"apis/{custom.group}/v1" in t.raw.call("GET", "/openapi/v3")["paths"], "the OpenAPI document")
-    t.kubectl("api-resources")  # kubectl asks anew what is served only here, or when a type is wholly unknown
+    t.kubectl("api-resources")  # kubectl asks again what is served only here, or when a type is wholly unknown
     out = t.kubectl("explain", f"widgets.{custom.group}", "--recursive").out
     assert "size" in out and "<integer>" in out
     assert "How large it is." in t.kubectl("explain", "widgets.spec.size", f"--api-version={custom.group}/v1").out

@@ -74,7 +74,7 @@ def test_what_is_only_claimed_is_no_use() -> None:
 
 
 def test_counters_only_grow() -> None:
-    """A neighbour that begins anew counts from 0; what it used before stays used."""
+    """A neighbour that begins again counts from 0; what it used before stays used."""
     accounting = Accounting(share(), "n-1")
     before = after(accounting, reading(0, 0, n_1=use(0), n_2=use(0)), reading(10, 10, n_1=use(2), n_2=use(6)))
     gone = after(accounting, reading(11, 11, n_1=use(2), n_2=None), reading(12, 12, n_1=use(2), n_2=use(0.5)))

@@ -1,4 +1,4 @@
-"""Thresholds, the conditions they make, and who goes first."""
+"""Thresholds, the conditions they make, and the order of eviction."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from embedded.node.pods.probe_results import (
     [
         pytest.param(ProbeKind.LIVENESS, "ff", [True, True], id="alive until the third failure"),
         pytest.param(ProbeKind.LIVENESS, "fff", [True, True, False], id="dead at the third"),
-        pytest.param(ProbeKind.LIVENESS, "ffpff", [True] * 5, id="one success starts the count anew"),
+        pytest.param(ProbeKind.LIVENESS, "ffpff", [True] * 5, id="one success starts the count again"),
         pytest.param(ProbeKind.READINESS, "pp", [False, True], id="ready at the second success"),
         pytest.param(ProbeKind.READINESS, "ppff", [False, True, True, True], id="ready until the third failure"),
         pytest.param(ProbeKind.READINESS, "ppfffp", [False, True, True, True, False, False], id="and back"),

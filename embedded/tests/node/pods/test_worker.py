@@ -371,7 +371,7 @@ def test_a_deadline_that_changes(pod: Any, services: Services, api: Any, runtime
 
 
 def test_files_follow(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
-    """While the pod runs its volumes are filled anew; what is lacking for a while is an event, and no end."""
+    """While the pod runs its volumes are filled again; what is lacking for a while is an event, and no end."""
     ref = SourceRef(SourceKind.CONFIG_MAP, "c")
     api.sources[ref] = {"a": b"1"}
     token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "x"}}]}}

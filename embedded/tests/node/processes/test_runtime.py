@@ -442,7 +442,7 @@ def test_what_a_pod_mounted_is_not_its_own(runtime: ProcessRuntime, pod: Any, tm
 
 
 def test_a_restart_keeps_what_pods_wrote(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
-    """In emptyDir volumes of pods that are still there; files from a ConfigMap are written anew."""
+    """In emptyDir volumes of pods that are still there; files from a ConfigMap are written again."""
     volumes = [
         {"name": "data", "emptyDir": {}},
         {"name": "mem", "emptyDir": {"medium": "Memory"}},

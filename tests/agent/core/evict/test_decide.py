@@ -77,7 +77,7 @@ def test_memory_is_short() -> None:
         Unit.BYTES,
         "BEMemoryEvict",
     )
-    assert terms(need) == {"used": FULL * MIB, "lower threshold": -(10 * GIB * 68 // 100), "on its way out": 0}
+    assert terms(need) == {"used": FULL * MIB, "lower threshold": -(10 * GIB * 68 // 100), "terminating": 0}
     assert (order.kind, order.uid, order.namespace, order.name) == (OrderKind.EVICT, "a", "d", "a")
     assert (order.resource, order.grace_seconds, order.deadline_seconds) == (USED_MEMORY, None, None)
     decision = order.decision
@@ -108,7 +108,7 @@ def test_credit_is_what_it_still_holds() -> None:
     play.tick(FULL)
     play.holdings[0] = Holding(play.holdings[0].pod, 100, 400)
     found = play.tick(FULL, 5.0)
-    assert terms(found.needs[0])["on its way out"] == -400 * MIB and names(found) == ["evict b"]
+    assert terms(found.needs[0])["terminating"] == -400 * MIB and names(found) == ["evict b"]
 
 
 def test_a_pods_own_grace_counts() -> None:
@@ -307,7 +307,7 @@ def test_a_checkpoint_ends_the_notice() -> None:
 
 
 def test_who_could_not_be_told() -> None:
-    """Nobody evicts it at a deadline it does not know of: it is decided anew."""
+    """Nobody evicts it at a deadline it does not know of: it is decided again."""
     play = Play(batch("a", 1024, eviction=notified(20.0)))
     play.tick(FULL)
     assert names(play.tick(FULL, 1.0, outcomes=(outcome("a", OutcomeKind.FAILED, 0.5),))) == []
@@ -438,7 +438,7 @@ def test_too_little_to_free() -> None:
     assert (found.needs[0].reason, found.needs[0].detail) == (Reason.BE_MEMORY_EVICT, "~0.49Gi of it cannot be freed")
 
 
-# node MiB in use, pods (MiB) -> who goes, why nobody
+# node MiB in use, pods (MiB) -> victims, why none
 HELP: dict[str, tuple[int, tuple[int, ...], list[str], Reason | None]] = {
     "a thousandth of what is missing": (9000, (1, 1), [], Reason.EVICTION_NOT_HELPFUL),
     "a twentieth": (9000, (102,), ["evict p0"], None),
@@ -451,12 +451,12 @@ HELP: dict[str, tuple[int, tuple[int, ...], list[str], Reason | None]] = {
 
 @pytest.mark.parametrize(("used", "sizes", "expected", "why"), HELP.values(), ids=HELP.keys())
 def test_who_goes_helps(used: int, sizes: tuple[int, ...], expected: list[str], why: Reason | None) -> None:
-    """A twentieth of what is missing, or of what is left where that is less; the need says why nobody goes."""
+    """A twentieth of what is missing, or of what is left where that is less; the need says why no pod is evicted."""
     found = Play(*(batch(f"p{number}", size) for number, size in enumerate(sizes))).tick(used)
     assert names(found) == expected
     assert found.needs[0].reason is (why or Reason.BE_MEMORY_EVICT)
     if why is Reason.EVICTION_NOT_HELPFUL:
-        assert found.needs[0].detail.startswith("all who may go free ")
+        assert found.needs[0].detail.startswith("all possible victims free ")
 
 
 def test_the_help_of_those_on_their_way_out_counts_first() -> None:
@@ -520,7 +520,7 @@ def test_a_clock_that_was_set_back() -> None:
 
 @pytest.mark.parametrize("step", [86_400.0, -86_400.0], ids=["forward", "back"])
 def test_a_clock_that_is_set_while_we_run(step: float) -> None:
-    """Who is on the way out is credited as before: no second round of victims, and the rest lasts as long."""
+    """A terminating pod is credited as before: no second round of victims, and the rest lasts as long."""
     play = Play(batch("a", 1024), batch("b", 1000), batch("c", 900))
     assert names(play.tick(FULL + 1024)) == ["evict a", "evict b"]
     play.tick(FULL + 1024, 1.0, outcomes=(outcome("b", OutcomeKind.BLOCKED, 1.0),))

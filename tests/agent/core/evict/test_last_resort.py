@@ -79,7 +79,7 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
         {"told": [EvictionCost("a", "g"), EvictionCost("b", "g2", 1)]},
         ["b", "a"],
     ),
-    "who is on the way out first": ([batch("a", 3), batch("b", 1, priority=9000)], {"leaving": ("b",)}, ["b", "a"]),
+    "the terminating pod first": ([batch("a", 3), batch("b", 1, priority=9000)], {"leaving": ("b",)}, ["b", "a"]),
     "who is being deleted first": ([batch("a", 3), batch("b", 1, priority=9000, deleting=True)], {}, ["b", "a"]),
     "who holds more than its own limit first": (
         [batch("a", 3), limited("b", 2, 2), limited("c", 2, 1, priority=9000)],

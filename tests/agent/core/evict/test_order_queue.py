@@ -21,7 +21,7 @@ def names(orders: list[Order]) -> list[str]:
 
 
 def test_the_newest_order_of_a_pod_wins() -> None:
-    """It takes the older one's place in the queue and starts its time anew."""
+    """It takes the older one's place in the queue and starts its time again."""
     queue = OrderQueue()
     queue.put(order("a", 1), 0.0)
     assert queue.put(order("a", 2), 50.0) is None

@@ -68,7 +68,7 @@ CASES: dict[str, tuple[list[MemoryActivity | None], dict[str, Any], tuple[int, R
         {"kubepods_memory_limit_bytes": GIB},
         (10, Reason.WITHIN_THRESHOLD),
     ),
-    "a cgroup made anew": (
+    "a cgroup made again": (
         [activity(500, 500), activity(600, 0), activity(600, 400)],
         {},
         (0, Reason.WITHIN_THRESHOLD),

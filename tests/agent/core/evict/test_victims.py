@@ -1,4 +1,4 @@
-"""Who goes: filters, order, cost, and no more than needed."""
+"""Victims: filters, order, cost, and no more than needed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def cost(uid: str, gang: str = "", spare: int = 0, age: float | None = None) -> 
     return EvictionCost(uid, gang, spare, age)
 
 
-# pods in the order of listing, costs, missing MiB -> who goes, in order
+# pods in the order of listing, costs, missing MiB -> victims, in order
 ORDER: dict[str, tuple[list[Holding], list[EvictionCost], int, list[str]]] = {
     "the largest first": ([batch("a", 10), batch("b", 30), batch("c", 20)], [], 60, ["b", "c", "a"]),
     "kernel memory is memory": ([batch("a", 30), piping("b", 1, 50), batch("c", 20)], [], 51, ["b"]),
@@ -229,7 +229,7 @@ def test_order_of_satisfaction() -> None:
     assert chosen(known(*pods), more) == ["b", "a"]
 
 
-# pods (MiB), missing MiB -> who goes
+# pods (MiB), missing MiB -> victims
 ENOUGH: dict[str, tuple[list[Holding], int, list[str]]] = {
     "one is enough": ([batch("a", 50), batch("b", 60)], 40, ["b"]),
     "exactly": ([batch("a", 40), batch("b", 40)], 80, ["a", "b"]),
@@ -247,7 +247,7 @@ ENOUGH: dict[str, tuple[list[Holding], int, list[str]]] = {
 
 @pytest.mark.parametrize(("pods", "mib", "expected"), ENOUGH.values(), ids=ENOUGH.keys())
 def test_no_more_than_needed(pods: list[Holding], mib: int, expected: list[str]) -> None:
-    """Nobody goes whose stay would still leave the need covered, or who frees nothing of it."""
+    """No pod is evicted whose stay would still leave the need covered, or who frees nothing of it."""
     assert chosen(known(*pods), missing(mib)) == expected
 
 
@@ -271,7 +271,7 @@ def test_a_bound() -> None:
     assert len(chosen(known(*many), missing(100))) == 32
 
 
-# pods (MiB), MiB missing, MiB left (None: it cannot run out), least percent -> who goes
+# pods (MiB), MiB missing, MiB left (None: it cannot run out), least percent -> victims
 HELPFUL: dict[str, tuple[list[Holding], int, int | None, int, list[str]]] = {
     "all together a thousandth": ([batch("a", 6), batch("b", 4)], 10_000, None, 5, []),
     "just less than the share": ([batch("a", 49)], 1000, None, 5, []),
@@ -304,7 +304,7 @@ HELPFUL: dict[str, tuple[list[Holding], int, int | None, int, list[str]]] = {
 
 @pytest.mark.parametrize(("pods", "mib", "left", "least_pct", "expected"), HELPFUL.values(), ids=HELPFUL.keys())
 def test_only_who_helps(pods: list[Holding], mib: int, left: int | None, least_pct: int, expected: list[str]) -> None:
-    """Nobody goes for a need that all who may go would hardly change, nor beside others that do all there is to do."""
+    """No pod is evicted for a need that all possible victims would hardly change, nor beside others that do all there is to do."""
     facts = known(*pods, strategy=EvictionStrategy(least_help_pct=least_pct))
     need = msgspec.structs.replace(missing(mib), left=None if left is None else left * MIB)
     assert chosen(facts, need) == expected
@@ -350,7 +350,7 @@ def test_never_one_too_many(sizes: list[int], priorities: list[int], gangs: list
     freed = sum(held[name] for name in picked)
     assert (freed >= mib) == (sum(sizes) >= mib)
     assert len(set(picked)) == len(picked) and all(held[name] for name in picked)
-    assert not picked or freed * 20 >= mib, "who goes helps"
+    assert not picked or freed * 20 >= mib, "a victim helps"
     if freed >= mib:
         assert all(freed - held[name] < mib for name in picked)
 

@@ -142,7 +142,7 @@ OFFLINE: dict[str, tuple[list[int | None], int, OnlineCpus]] = {
     "all are there": ([8, 8], 8000, OnlineCpus(8, 0)),
     "four are gone": ([8, 4], 8000, OnlineCpus(8, 4)),
     "and come back": ([8, 4, 8], 8000, OnlineCpus(8, 0)),
-    "the kubelet has counted anew": ([8, 4], 4000, OnlineCpus(8, 0)),
+    "the kubelet has counted again": ([8, 4], 4000, OnlineCpus(8, 0)),
     "never there": ([8, 8], 64_000, OnlineCpus(8, 0)),
     "not to be read": ([8, 4, None], 8000, OnlineCpus(8, 4)),
     "more than the Node knows of": ([8, 16], 8000, OnlineCpus(16, 0)),
@@ -154,7 +154,7 @@ PRESENT: dict[str, tuple[int, int, int, int]] = {
     # present, online, milli-CPU of the Node, lost
     "all are there": (8, 8, 8000, 0),
     "four went offline before the agent started": (8, 4, 8000, 4),
-    "the kubelet has counted anew": (8, 4, 4000, 0),
+    "the kubelet has counted again": (8, 4, 4000, 0),
     "without hyperthreading, as the kubelet counts": (16, 8, 8000, 0),
     "a Node that overstates its machine": (8, 8, 64_000, 0),
     "and has lost some": (8, 6, 64_000, 2),

@@ -88,7 +88,7 @@ def test_the_same_news_rests(apart: float, expected: int) -> None:
     [
         (KnobReading(400, None, None), ["QuotaLowered"]),
         (KnobReading(400, 400, UNLIMITED), []),
-        # the machine was started anew: the file says again what it said before us
+        # the machine was started again: the file says again what it said before us
         (KnobReading(UNLIMITED, None, UNLIMITED), ["QuotaLowered"]),
         (KnobReading(700, None, 700), ["QuotaLowered"]),
     ],

@@ -139,7 +139,7 @@ def test_time_that_best_effort_cannot_be_blamed_for_is_not_carried_over() -> Non
 
 
 def test_each_futile_try_is_twice_as_long_after_the_one_before() -> None:
-    """A pod that its own limit throttles for ever costs best effort some seconds an hour; once calm, all begins anew."""
+    """A pod that its own limit throttles for ever costs best effort some seconds an hour; once calm, all begins again."""
     state, cuts, cut = ReliefMemory(), [], False
     for second in range(20_000):
         state, (relief,) = play([(float(second), 2, 80_000 if not cut else 1_000)], state)

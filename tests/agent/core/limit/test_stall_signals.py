@@ -98,8 +98,8 @@ ROOT: dict[str, tuple[list[tuple[float, int]], list[float]]] = {
     "the first look tells nothing": ([(0, 9 * SECOND)], [0.0]),
     "over one interval, then over two": ([(0, 0), (1, SECOND // 2), (2, SECOND // 2)], [0.0, 0.5, 0.25]),
     "a look too soon changes nothing": ([(0, 0), (1, SECOND // 2), (1.2, SECOND)], [0.0, 0.5, 0.5]),
-    "a counter that went back begins anew": ([(0, 0), (1, SECOND // 2), (2, 10), (3, 10)], [0.0, 0.5, 0.0, 0.0]),
-    "another clock begins anew": ([(50, 0), (1, SECOND)], [0.0, 0.0]),
+    "a counter that went back begins again": ([(0, 0), (1, SECOND // 2), (2, 10), (3, 10)], [0.0, 0.5, 0.0, 0.0]),
+    "another clock begins again": ([(50, 0), (1, SECOND)], [0.0, 0.0]),
     "never more than all the time": ([(0, 0), (1, 3 * SECOND)], [0.0, 1.0]),
 }
 POD: dict[str, tuple[list[tuple[float, int]], list[float]]] = {

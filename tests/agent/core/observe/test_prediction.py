@@ -356,7 +356,7 @@ AGES: dict[str, tuple[float, bool]] = {
 
 @pytest.mark.parametrize(("age", "kept"), AGES.values(), ids=AGES.keys())
 def test_models_expire(age: float, kept: bool) -> None:
-    """In training and at a restart alike; an expired model that comes back starts anew."""
+    """In training and at a restart alike; an expired model that comes back starts again."""
     state = PredictionState({"uid": model(100, updated=NOW)})
     assert ("uid" in train(state, [], NOW + age, POLICY).models) is kept
     assert ("uid" in restored(checkpoint(state, POLICY), NOW + age, POLICY).models) is kept
@@ -374,7 +374,7 @@ def test_a_restart_keeps_what_is_not_too_old() -> None:
     assert found.models == {key: one for key, one in models.items() if key != "uid-gone"}
 
 
-def test_other_half_lives_start_anew() -> None:
+def test_other_half_lives_start_again() -> None:
     """Weights made with 12 h would drown those made with 48 h for weeks."""
     saved = checkpoint(PredictionState({PROD: model(100)}), POLICY)
     assert restored(saved, NOW, PredictionPolicy(cpu_half_life_seconds=172_800.0)).models == {}

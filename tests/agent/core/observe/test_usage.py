@@ -228,7 +228,7 @@ def test_wall_clock_steps_do_not_matter(build: Any) -> None:
     assert measured(stepped) == measured(passes)
 
 
-def test_a_clock_that_runs_backwards_starts_anew(build: Any) -> None:
+def test_a_clock_that_runs_backwards_starts_again(build: Any) -> None:
     """A state of before a reboot says nothing about now."""
     state, _ = run(steady(build, 5))
     later = [at(build, t, node=t, kubepods=t) for t in (1, 2)]

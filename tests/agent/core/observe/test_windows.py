@@ -121,7 +121,7 @@ def test_a_gap_is_not_covered() -> None:
 
 
 def test_a_shorter_gap_leaves_the_aggregate_window() -> None:
-    """A minute unseen: the live window starts anew, the aggregate still knows the load before."""
+    """A minute unseen: the live window starts again, the aggregate still knows the load before."""
     track = run([*steady(200, 2.0), (260, 400), (261, 400.5)])
     averages = track.measured
     assert averages is not None and averages.live.cpu_millis == 500

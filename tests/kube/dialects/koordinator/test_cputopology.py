@@ -32,7 +32,7 @@ def detail(*cpus: dict[str, int]) -> str:
         ("no detail", '{"detail":null}', ()),
         ("by number", detail({"id": 1, "core": 1}, {"id": 0}), (Processor(0, 0, 0, 0), Processor(1, 1, 0, 0))),
         ("two threads of a core", detail({"id": 4, "core": 7}, {"id": 12, "core": 7}), (Processor(4, 4, 0, 0), Processor(12, 4, 0, 0))),
-        ("cores counted anew in each socket", detail({"id": 0}, {"id": 1, "socket": 1, "node": 1}), (Processor(0, 0, 0, 0), Processor(1, 1, 1, 1))),
+        ("cores counted again in each socket", detail({"id": 0}, {"id": 1, "socket": 1, "node": 1}), (Processor(0, 0, 0, 0), Processor(1, 1, 1, 1))),
         ("a CPU given twice counts as written last", detail({"id": 0, "node": 1}, {"id": 0, "node": 0}), (Processor(0, 0, 0, 0),)),
     ],
 )  # fmt: skip

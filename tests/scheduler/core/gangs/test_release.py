@@ -59,7 +59,7 @@ def test_completed_or_released_after_its_timeout() -> None:
     assert release.waiting == ("uid-b", "uid-c")
     assert release.detail == (
         "gang default/train: 1 of 3 members are bound and it was not completed within 300s; "
-        "1 bound pod is evicted to try it anew"
+        "1 bound pod is evicted to try it again"
     )
     assert (releases.take(311.0), releases.next_due()) == ([], 610.0)
     releases.update(GANG, [part([bound("a"), bound("b"), bound("c")])], 450.0)

@@ -1,4 +1,4 @@
-"""Room that is kept, and pods on their way out, by node and by queue, with one undo for all of it."""
+"""Room that is kept, and terminating pods, by node and by queue, with one undo for all of it."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ def test_one_transaction_holds_charges_and_claims() -> None:
 
 
 def test_a_table_started_again_has_the_same_amounts() -> None:
-    """Classes and nodes of long ago are forgotten, nothing that is kept or on its way out."""
+    """Classes and nodes of long ago are forgotten, nothing that is kept or terminating."""
     ledger = Ledger()
     charged(ledger, pod("a", node_name="n1", batch_cpu=200, deleting=True))
     ledger.keep(claim("n2"))
     before = [dict(each) for each in (ledger.nodes, ledger.evicting.nodes, ledger.claimed(ClaimKind.NOMINATED).nodes)]
-    ledger.start_table_anew()
+    ledger.restart_table()
     after = [dict(each) for each in (ledger.nodes, ledger.evicting.nodes, ledger.claimed(ClaimKind.NOMINATED).nodes)]
     assert before == after and all(before)

@@ -79,7 +79,7 @@ def test_long_histories_of_copies_stay_apart() -> None:
 
 
 def test_much_coming_and_going_changes_no_count() -> None:
-    """The history is written anew from time to time, and who is long gone is forgotten."""
+    """The history is written again from time to time, and who is long gone is forgotten."""
     pod_index = several()
     pod_index.counts(selector(app="web"))
     passing = [kin_of(pod("p", labels={"app": "web", "index": str(i)})) for i in range(3000)]
@@ -93,7 +93,7 @@ def test_much_coming_and_going_changes_no_count() -> None:
     assert pod_index.objections(WEB) == ()
 
 
-def test_rows_are_numbered_anew() -> None:
+def test_rows_are_numbered_again() -> None:
     """Node 0 is gone with its pods, a new one comes first."""
     pod_index = several()
     pod_index.counts(selector(app="web"))

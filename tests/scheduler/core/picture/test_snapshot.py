@@ -29,7 +29,7 @@ def test_totals_are_exact_beyond_int64() -> None:
 
 
 def test_changed_rows_alone_are_read_again() -> None:
-    """A snapshot taken over from the last equals one built anew, and the last one keeps its values."""
+    """A snapshot taken over from the last equals one built again, and the last one keeps its values."""
     nodes = {"a": node("a"), "b": node("b")}
     first = take(nodes, {})
     nodes["b"] = node("b", batch_cpu=7)
@@ -58,7 +58,7 @@ def test_closing_a_node_changes_what_filters_read() -> None:
 
 
 @pytest.mark.parametrize("after", [node("b", labels={"x": "y"}), node("b", amounts={"cpu": 1}), None])
-def test_anything_else_builds_anew(after: object) -> None:
+def test_anything_else_builds_again(after: object) -> None:
     """New traits, a new resource or a lost node change the shape."""
     nodes = {"a": node("a"), "b": node("b")}
     first = take(nodes, {})

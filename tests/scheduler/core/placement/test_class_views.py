@@ -1,4 +1,4 @@
-"""Kept answers equal those worked out anew, whatever happened in between."""
+"""Kept answers equal those worked out again, whatever happened in between."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_who_is_assumed_and_put_counts_once() -> None:
 
 
 def test_residents_keep_their_places_when_nodes_come_and_go() -> None:
-    """Rows are numbered anew; pods on a node that was not known count once it is."""
+    """Rows are numbered again; pods on a node that was not known count once it is."""
     ledger = Ledger()
     background = Background(LivePodIndex(ledger))
     ledger.confirm(charge("a", "n3", **LONER))

@@ -31,7 +31,7 @@ BUDGETS = {
 def test_budget(
     budgets: tuple[DisruptionBudget, ...], broken: list[int], closed: list[int], pressed: list[int]
 ) -> None:
-    """Budgets are used up in the order given; of those that may go the lowest ranks, here the last pods, are left out."""
+    """Budgets are used up in the order given; of those that may be evicted the lowest ranks, here the last pods, are left out."""
     arena = Arena([node(cpu=8)], [resident(f"p{i}", cpu=1, labels={"app": app}) for i, app in enumerate(APPS)])
     residents = arena.residents()
     budgets = DisruptionBudgets(victims_of(residents, residents.rows >= 0, [0], {}, 1), residents, budgets)

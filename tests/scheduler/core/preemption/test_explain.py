@@ -12,7 +12,7 @@ from scheduler.core.preemption.explain import decision
 
 
 def test_plan() -> None:
-    """On nodes minus spared minus not needed is who goes."""
+    """On nodes minus spared minus not needed are the victims."""
     pods = [resident("a", cpu=2), resident("b", cpu=1, preemptible=False), resident("c", cpu=1, priority=200)]
     outcome = Arena([node(), node("n2")], [*pods, resident("d", "n2", priority=1)]).ask([waiting(cpu=2)])
     found = decision(WorkloadId.pod("default/hp"), outcome, 1.0)
@@ -27,13 +27,13 @@ def test_plan() -> None:
 
 
 def test_refusal() -> None:
-    """Nobody goes, whoever might."""
+    """No pod is evicted, whichever might be."""
     found = decision(WorkloadId.pod("default/hp"), Arena([node()], [resident("a")]).ask([waiting(cpu=9)]), 1.0)
     assert (found.value, found.reason) == (0, Reason.PREEMPTION_NOT_HELPFUL)
 
 
 def test_room_that_comes_by_itself() -> None:
-    """Nobody goes, and it is said what it waits for."""
+    """No pod is evicted, and it is said what it waits for."""
     found = decision(
         WorkloadId.pod("default/hp"), Arena([node()], [resident("a", deleting=True)]).ask([waiting()]), 1.0
     )

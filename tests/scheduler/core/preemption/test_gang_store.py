@@ -71,7 +71,7 @@ def test_changes_are_seen(others: int) -> None:
     assert _told(store, residents()) == {WorkloadId.gang("default/b"): 8, WorkloadId.gang("default/c"): 3}
 
 
-def test_numbers_given_anew_are_read_anew() -> None:
+def test_numbers_given_once_more_are_read_again() -> None:
     """The ledger numbers subjects from the beginning when most of them are gone."""
     nodes, ledger = {"n1": node(cpu=99)}, Ledger()
     store = GangStore({WorkloadId.gang("default/a"): GangFacts(1, 3)})

@@ -1,4 +1,4 @@
-"""Who goes for whom, case by case."""
+"""Victims of each preemptor, case by case."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusal(name: str) -> None:
-    """Nobody goes, and the reason says why."""
+    """No pod is evicted, and the reason says why."""
     arena, more, expected = REFUSALS[name]
     more = dict(more)
     cpu, fields = more.pop("cpu", 3), more.pop("pod", {})
@@ -218,7 +218,7 @@ def test_a_lone_pod_in_vain() -> None:
     """Said of one pod, and of one victim, as of one."""
     outcome = Arena([node()], [lone("a")]).ask([waiting(cpu=5)])
     assert isinstance(outcome, NoPreemption)
-    assert outcome.detail == "it would not fit even without the one pod that may go"
+    assert outcome.detail == "it would not fit even without the one pod that may be evicted"
 
 
 def test_whole_job_as_in_the_guide() -> None:
@@ -238,11 +238,11 @@ def test_whole_job_as_in_the_guide() -> None:
 
 
 def test_room_for_one_member_only_evicts_nobody() -> None:
-    """S12: members count each other's room, so nobody goes for a gang that still does not fit."""
+    """S12: members count each other's room, so no pod is evicted for a gang that still does not fit."""
     arena = Arena(TWO, [resident("a", "n1"), resident("b", "n2", priority=100)])
     outcome = arena.ask(members(2), gang(2))
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
-    assert outcome.detail == "2 members would not fit together even without the one pod that may go"
+    assert outcome.detail == "2 members would not fit together even without the one pod that may be evicted"
 
 
 def test_one_member_with_never_holds_the_gang_back() -> None:
@@ -405,7 +405,7 @@ def test_a_gang_that_reaches_outside_the_bands_is_not_inside() -> None:
 
 
 def test_a_gang_of_which_some_are_illegal_loses_no_more_than_its_surplus() -> None:
-    """Where only more of it would help, and a member may not go, nobody goes."""
+    """Where only more of it would help, and a member may not be evicted, no pod is."""
     own = {"group": "g", "below_prod": True}
     pods = [resident("a", "n1", 2, **own), resident("b", "n1", 2, **own), resident("c", "n2", 4, group="g")]
     facts = {"gangs": {WorkloadId.gang("default/g"): GangFacts(2, 3)}}

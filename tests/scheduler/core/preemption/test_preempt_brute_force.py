@@ -1,4 +1,4 @@
-"""Against every subset of pods: who goes is never dearer than need be, and never in vain."""
+"""Against every subset of pods: no set of victims costs more than need be, and none is in vain."""
 
 from __future__ import annotations
 

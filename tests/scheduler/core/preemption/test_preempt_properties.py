@@ -64,7 +64,7 @@ def group_of(asking: list[Pod], racks: bool):  # type: ignore[no-untyped-def]
 @settings(max_examples=10, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(crowds(), preemptors(), st.booleans())
 def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod], racks: bool) -> None:
-    """Only lower priority goes; everybody fits afterwards; nobody goes needlessly; no gang falls under its minimum."""
+    """Only lower priority goes; everybody fits afterwards; no pod is evicted needlessly; no gang falls under its minimum."""
     pods, facts = cluster
     if fits(pods, asking, racks):
         return

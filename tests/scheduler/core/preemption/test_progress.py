@@ -99,7 +99,7 @@ def test_aborted_before_anybody_went() -> None:
 
 
 def test_aborted_half_way() -> None:
-    """Whoever is not on the way out yet stays."""
+    """A victim that does not terminate yet stays."""
     begun = step(new(QUIET, LOUD)).progress
     found = step(begun, 105.0, notified={"b"}, deleting={"a"}, wanted=False)
     assert found.actions == (Unnotify(LOUD),) and found.progress.plan.state is PlanState.ABORTED

@@ -27,7 +27,7 @@ LOW, MID, HIGH, GUARDED = (frozenset((index,)) for index in range(4))
 
 
 def costs_of(pods: list[Pod], gangs: dict[WorkloadId, GangFacts] | None = None) -> VictimCosts:
-    """All pods may go; the budget of app x allows none."""
+    """All pods may be evicted; the budget of app x allows none."""
     residents = Arena([node(cpu=99)], pods).residents()
     victims = victims_of(residents, residents.rows >= 0, [0], gangs or {}, 1)
     return VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)

@@ -61,7 +61,7 @@ test_many_no_dearer_than_need_be = at_length(
 
 
 def guarded_node(name: str, number: int = 16) -> list[Pod]:
-    """On a node of its own, covered by the closed budget, so that too many groups may go for every set to be tried."""
+    """On a node of its own, covered by the closed budget, so that too many groups may be evicted for every set to be tried."""
     return [resident(f"z{i:02}", name, 1, labels={"app": "x"}) for i in range(number)]
 
 
@@ -129,7 +129,7 @@ def test_a_nodes_price_is_that_of_its_largest_pods() -> None:
 
 
 def cleared(pods: list[Pod], want: int, cpu: int = 4, going: tuple[str, ...] = ()) -> set[str]:
-    """Names of those who go besides `going` so that `want` pods of so many CPUs fit onto nodes of 4."""
+    """Names of the victims besides `going` so that `want` pods of so many CPUs fit onto nodes of 4."""
     names = sorted({pod.spec.node_name for pod in pods})
     arena = Arena([node(name, 4) for name in names], pods)
     residents = arena.residents()

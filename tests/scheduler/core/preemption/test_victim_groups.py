@@ -23,7 +23,7 @@ SHORT, LONG = {"started_seconds": NOW - 60}, {"started_seconds": NOW - 9000}
 
 
 def costs_of(pods: list[Pod], gangs: dict[str, GangFacts] | None = None, legal: str = "") -> VictimCosts:
-    """All pods may go, or those whose name begins so."""
+    """All pods may be evicted, or those whose name begins so."""
     arena = Arena([node(cpu=99)], pods)
     residents = arena.residents()
     mask = np.array([pod is not None and pod.name.startswith(legal) for pod in residents.pods])

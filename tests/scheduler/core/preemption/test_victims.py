@@ -1,4 +1,4 @@
-"""The victims' sums level by level, and who goes first of a gang that can spare some."""
+"""The victims' sums level by level, and the first victim of a gang that can spare some."""
 
 from __future__ import annotations
 

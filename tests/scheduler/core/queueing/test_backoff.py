@@ -25,7 +25,7 @@ def test_waking_keeps_the_back_off() -> None:
     assert due_seconds(park(None, POLICY, 100.0, woken=True), POLICY) == 101.0
 
 
-def test_waking_does_not_start_the_back_off_anew() -> None:
+def test_waking_does_not_start_the_back_off_again() -> None:
     """Whenever the news comes, the back-off counts from the last attempt; after it a woken workload is due at once."""
     parked = None
     for _ in range(5):

@@ -12,7 +12,7 @@ GANG = WorkloadId.gang("default/train")
 
 
 def test_the_first_attempt_starts_the_clock() -> None:
-    """Further attempts do not set it back; it expires once and starts anew with the next attempt."""
+    """Further attempts do not set it back; it expires once and starts again with the next attempt."""
     trials, tried = GangTimeouts(), candidate(members(3), gang(3, timeout_seconds=300.0))
     trials.failed(tried, 100.0)
     trials.failed(tried, 350.0)

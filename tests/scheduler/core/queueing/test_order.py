@@ -47,7 +47,7 @@ def test_who_is_first(name: str) -> None:
         ]
 
 
-def test_share_is_read_anew() -> None:
+def test_share_is_read_again() -> None:
     """Placing a head raises its queue's share, so the other queue's head is next."""
     shares = {"a": Fraction(0), "b": Fraction(1, 10)}
     heads = [waiting(f"{queue}{i}", queue=queue) for queue in "ab" for i in range(2)]
