@@ -372,10 +372,15 @@ class KnobExecutor:
         self._state.remember(texts)
 
     def _remember_below(self, knob: Knob, texts: Mapping[Knob, str]) -> None:
-        """A list of CPUs that nobody knew of was made while its parent's was ours: the parent's original is its own."""
-        self._require_disk(texts)
+        """A list of CPUs that nobody knew of was made while its parent's was ours: the parent's original is its own.
+
+        A name that is no text, which no file of ours can hold, is no kubelet's and no runtime's: whoever gave it has
+        what its parents leave it.
+        """
+        named = {child: text for child, text in texts.items() if _is_text(child.cgroup)}
+        self._require_disk(named)
         original = self._state.originals.get(knob) if is_v1_cpuset(knob) else None
-        self._state.remember({child: text if original is None else original for child, text in texts.items()})
+        self._state.remember({child: text if original is None else original for child, text in named.items()})
 
     def _sweep(self) -> None:
         """Forget cgroups that are gone, now and then: pods come and go."""
@@ -397,3 +402,12 @@ class KnobExecutor:
         # A disk that cannot be written is told of by the writes.
         with contextlib.suppress(OSError):
             self._state.forget(knob for knob in gone if self._files.cgroup_is_gone(knob))
+
+
+def _is_text(name: str) -> bool:
+    """Not bytes that are no UTF-8, which a container may give its own cgroups as a name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
