@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
 
 from admission.desk import Desk
 from admission.edge.certificates import CertificateKeeper
 from admission.edge.cluster import ClusterView
 from admission.edge.memoryfiles import MemoryFiles
-from admission.edge.metrics import Metrics
+from admission.edge.metrics import AdmissionMetrics
 from admission.edge.server import ReviewServer
 from admission.edge.servingpair import ServingPair
 from admission.evictions import Evictions
@@ -118,7 +117,7 @@ class _Program:
     def __init__(self, client: KubeClient, options: Options) -> None:
         self._client = client
         self._options = options
-        self._metrics = Metrics(CollectorRegistry())
+        self._metrics = AdmissionMetrics()
         self._view = ClusterView(client)
         self._state = _State(self._view)
         settings = options.settings

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from admission.edge import metrics as admission_metrics
 from admission.settings import Settings as AdmissionSettings
-from agent.report.metrics import ROWS
 from agent.settings import AgentSettings
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
 from kube.dialects.coverage.rows import Area, Row, Standing, Surface
 from kube.dialects.coverage.table import ROWS as API
-from scheduler.edge.metrics import METRICS, PREFIX
+from model.metrics import TABLES
 from scheduler.settings import Settings
 
 FOLDER = Path(__file__).parent
@@ -63,30 +61,10 @@ class SettingRow(NamedTuple):
     meaning: str
 
 
-class MetricRow(NamedTuple):
-    """One metric as Prometheus sees it."""
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    meaning: str
-
-
 def settings() -> Mapping[str, list[SettingRow]]:
     """Every setting, by program."""
     found = {"agent": AgentSettings, "scheduler": Settings, "admission": AdmissionSettings}
     return {program: list(_fields(kind, "")) for program, kind in found.items()}
-
-
-def metrics() -> Mapping[str, list[MetricRow]]:
-    """Every metric of our own, by program."""
-    return {
-        "agent": [MetricRow(r.name, _agent_kind(r.name), r.labels, r.help) for r in ROWS],
-        "scheduler": [MetricRow(PREFIX + r.name, r.type, r.labels, r.help) for r in METRICS],
-        "admission": [
-            MetricRow(admission_metrics.PREFIX + r.name, r.type, r.labels, r.help) for r in admission_metrics.METRICS
-        ],
-    }
 
 
 def pages() -> Mapping[str, str]:
@@ -116,11 +94,14 @@ def _settings_page() -> str:
 
 def _metrics_page() -> str:
     parts = ["# Metrics\n", _NOTE]
-    for program, rows in metrics().items():
-        parts.append(f"## The {program}'s `/metrics`\n")
+    for table in TABLES:
+        parts.append(f"## The {table.program}'s `/metrics`\n")
         parts.append("The process itself is described by the usual `process_*` metrics.\n")
-        parts += ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
-        parts += [f"| `{row.name}` | {row.kind} | {', '.join(row.labels)} | {row.meaning} |" for row in rows]
+        parts += ["| metric | type | unit | labels | meaning |", "|---|---|---|---|---|"]
+        parts += [
+            f"| `{table.full_name(row)}` | {row.type.value} | {row.unit.value} | {', '.join(row.labels)} | {row.help} |"
+            for row in table.rows
+        ]
         parts.append("")
     return "\n".join(parts)
 
@@ -183,10 +164,6 @@ def _short_name(row: Row) -> str:
     if row.values:
         return f"{last}: {'/'.join(row.values)}"
     return last if row.surface is not Surface.POD_LABEL or last != "*" else row.field
-
-
-def _agent_kind(name: str) -> str:
-    return "counter" if name.endswith("_total") else "gauge"
 
 
 def _fields(kind: type, prefix: str, about: str = "") -> Iterator[SettingRow]:

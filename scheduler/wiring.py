@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
 
 from kube.client import KubeClient
 from kube.events import EventRecorder
@@ -43,7 +42,7 @@ from scheduler.edge.kubernetes import (
 )
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
-from scheduler.edge.metrics import Metrics
+from scheduler.edge.metrics import SchedulerMetrics
 from scheduler.edge.unserved import UnservedKinds
 from scheduler.history import DecisionHistory
 from scheduler.link.callers import TokenTable
@@ -121,7 +120,9 @@ class Connections(msgspec.Struct, frozen=True):
 class Scheduler:
     """All parts, wired; nothing runs yet."""
 
-    def __init__(self, outside: Connections, options: Options, leadership: Leadership, metrics: Metrics) -> None:
+    def __init__(
+        self, outside: Connections, options: Options, leadership: Leadership, metrics: SchedulerMetrics
+    ) -> None:
         settings = options.settings
         client, recorder, link = outside.client, outside.recorder, outside.link
         self.options = options
@@ -189,7 +190,7 @@ async def run(options: Options, stop: asyncio.Event) -> str:
         if not options.ready_file.parent.is_dir():
             raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
         options.ready_file.unlink(missing_ok=True)
-    metrics, state = Metrics(CollectorRegistry()), _State()
+    metrics, state = SchedulerMetrics(), _State()
     # Opened beside the start of the link process: each loads modules for some tenths of a second.
     async with KubeClient.later(options.kubeconfig, "sublet-scheduler") as client:
         probes, guard = Probes(state.alive, state.not_ready), Guard(certificate, Reviews(client))
@@ -204,7 +205,9 @@ async def run(options: Options, stop: asyncio.Event) -> str:
 class _Process:
     """From the first standby second to the last one of leading."""
 
-    def __init__(self, client: KubeClient, options: Options, metrics: Metrics, state: _State, http: str) -> None:
+    def __init__(
+        self, client: KubeClient, options: Options, metrics: SchedulerMetrics, state: _State, http: str
+    ) -> None:
         self._client = client
         self._options = options
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""The agent's metrics: the table of names, helps and labels, and where each number comes from."""
+"""Numbers of the agent's metrics: where each comes from."""
 
 from __future__ import annotations
 
@@ -10,23 +10,9 @@ from agent.core.observe.network import InterfaceTraffic
 from agent.core.observe.observation import CgroupSample, Stall
 from agent.ports import TickResult
 from agent.report.status import AgentStatus
+from model.metrics import AGENT, MetricSample
 from model.pod.pod import Pod
 from model.report import Usage
-
-
-class MetricSample(msgspec.Struct, frozen=True):
-    """One series: values of the row's labels, and the number."""
-
-    value: float
-    labels: tuple[str, ...] = ()
-
-
-class MetricRow(msgspec.Struct, frozen=True):
-    """One metric; a counter's name ends in _total."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -53,82 +39,15 @@ class Counters(msgspec.Struct, frozen=True):
     published: Callable[[], Iterable[tuple[str, int]]]
 
 
-ROWS = (
-    MetricRow("sublet_agent_reclaimable", "May be lent now, in milli-CPU or bytes.", ("resource",)),
-    MetricRow("sublet_agent_published", "What the node's status offers, in milli-CPU or bytes.", ("resource",)),
-    MetricRow("sublet_agent_prod_reclaimable", "Predicted to stay unused of production's requests.", ("resource",)),
-    MetricRow("sublet_agent_prod_peak", "Predicted peak of production, in milli-CPU or bytes.", ("resource",)),
-    MetricRow("sublet_agent_cpu_usage_cores", "CPU used in the last second.", ("consumer",)),
-    MetricRow("sublet_agent_memory_usage_bytes", "Memory that cannot be dropped.", ("consumer",)),
-    MetricRow("sublet_agent_pod_cpu_usage_cores", "CPU used by a pod in the last second.", ("namespace", "pod", "qos")),
-    MetricRow(
-        "sublet_agent_pod_memory_usage_bytes", "Memory of a pod that cannot be dropped.", ("namespace", "pod", "qos")
-    ),
-    MetricRow(
-        "sublet_agent_pod_throttled_ratio", "Throttled periods of all periods, 0 to 1.", ("namespace", "pod", "qos")
-    ),
-    MetricRow("sublet_agent_pod_network_bytes_total", "Traffic as the pod sees it.", ("namespace", "pod", "direction")),
-    MetricRow("sublet_agent_pod_disk_bytes_total", "Disk traffic of a pod.", ("namespace", "pod", "direction")),
-    MetricRow("sublet_agent_pod_oom_kills_total", "Processes the kernel killed in a pod.", ("namespace", "pod")),
-    MetricRow("sublet_agent_pressure_ratio", "Share of the last 10 s some or all tasks waited.", ("resource", "kind")),
-    MetricRow("sublet_agent_pressure_stalled_seconds_total", "Time some or all tasks waited.", ("resource", "kind")),
-    MetricRow("sublet_agent_limit", "Decided value of a control file of all best effort together.", ("file", "reason")),
-    MetricRow("sublet_agent_lapse", "1 for each limit of best effort that is not in force.", ("file", "reason")),
-    MetricRow("sublet_agent_limited_pods", "Pods with limits from their batch resources."),
-    MetricRow("sublet_agent_observing", "1 in mode observe: nothing is written."),
-    MetricRow("sublet_agent_write_errors", "Control files not written in the newest tick."),
-    MetricRow("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read."),
-    MetricRow("sublet_agent_unlisted_pods", "Pod cgroups that no listed pod owns."),
-    MetricRow("sublet_agent_configuration_invalid", "1 while an invalid document is ignored."),
-    MetricRow(
-        "sublet_agent_settings_not_acted_on",
-        "Fields that documents ask for and that are not acted on, or only in part (docs/koordinator.md).",
-    ),
-    MetricRow("sublet_agent_ticks_total", "Ticks since the start."),
-    MetricRow("sublet_agent_late_ticks_total", "Ticks that began half a period late."),
-    MetricRow("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours."),
-    MetricRow(
-        "sublet_agent_task_restarts_total", "Errors of ours that ended a task the agent can do without.", ("task",)
-    ),
-    MetricRow(
-        "sublet_agent_sink_failures_total", "Ticks that a sink did not take because of an error of ours.", ("sink",)
-    ),
-    MetricRow("sublet_agent_listen_failures_total", "Attempts to listen on a port that somebody else held.", ("port",)),
-    MetricRow("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks."),
-    MetricRow("sublet_agent_brake_unreadable_total", "Brake readings that failed."),
-    MetricRow("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused."),
-    MetricRow("sublet_agent_brake_mechanism", "1 for each way of waking up early that is active.", ("mechanism",)),
-    MetricRow("sublet_agent_early_ticks_total", "Ticks started before their time, by what asked.", ("cause",)),
-    MetricRow(
-        "sublet_agent_eviction_need", "Missing by a rule that evicts, in milli-CPU or bytes.", ("rule", "reason")
-    ),
-    MetricRow(
-        "sublet_agent_read_back_bytes", "Memory online pods read back within 10 s after it was taken.", ("reason",)
-    ),
-    MetricRow(
-        "sublet_agent_evictions_total", "Orders to notify or evict a pod, by what came of them.", ("reason", "outcome")
-    ),
-    MetricRow("sublet_agent_evictions_dropped_total", "Orders that found no room in the queue."),
-    MetricRow("sublet_agent_evictions_pending", "Pods told to go that are not gone yet."),
-    MetricRow("sublet_agent_last_resort_kills_total", "Pods killed on the spot before memory ran out."),
-    MetricRow(
-        "sublet_agent_last_resort_futile_total", "Looks at which memory ran out and no pod's end would have helped."
-    ),
-    MetricRow("sublet_agent_publish_failures_total", "Refused or lost writes to the API server."),
-    MetricRow("sublet_agent_dropped_events_total", "Kubernetes Events dropped since the start: no room, or refused."),
-    MetricRow("sublet_agent_link_connected", "1 while the scheduler is linked."),
-    MetricRow("sublet_agent_network_bytes_total", "Traffic of the node's interfaces.", ("interface", "direction")),
-)
-
 _Series = Iterable[tuple[str, MetricSample]]
 
 
 def collect(status: AgentStatus, counters: Counters) -> Mapping[str, list[MetricSample]]:
-    """Every series there is now, by metric; one is absent until its number is known."""
-    found: dict[str, list[MetricSample]] = {row.name: [] for row in ROWS}
+    """Every series there is now, by row of the table; one is absent until its number is known."""
+    found: dict[str, list[MetricSample]] = {row.name: [] for row in AGENT.rows}
     series = (_counted(status, counters), *((_of_tick(status.newest),) if status.newest else ()))
     for name, sample in (pair for part in series for pair in part):
-        found[f"sublet_agent_{name}"].append(sample)
+        found[name].append(sample)
     return found
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from agent.core.observe.observation import Knob, Missing, Value
 from agent.report.decision_feed import DecisionFeed
-from agent.report.metrics import MetricSample
 from agent.report.status import AgentStatus
 from agent.settings import AgentSettings
 from model.decision import Decision
+from model.metrics import MetricSample
 from model.report import CheckpointSaved
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from agent.report.decision_feed import DecisionFeed
-from agent.report.metrics import Counters, MetricSample, collect
+from agent.report.metrics import Counters, collect
 from agent.report.sources import AnswerSources, ServiceSources
 from agent.report.status import AgentStatus
 from agent.run.edges import Edges, Lasting
 from agent.run.optional_parts import OptionalSink, OptionalTask
 from agent.settings import AgentSettings
 from agent.version import VERSION
+from model.metrics import MetricSample
 from model.report import CheckpointSaved
 
 if TYPE_CHECKING:

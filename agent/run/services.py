@@ -13,16 +13,17 @@ import structlog
 
 from agent.edge.diagnostics import DiagnosticsServers
 from agent.edge.link import LinkAccess, LinkClient
-from agent.edge.metrics import registry
 from agent.edge.network import users_listening_on
 from agent.options import AgentOptions
 from agent.report.sources import ServiceSources
 from agent.run.listener import PortListener
 from agent.version import VERSION
 from kube.client import KubeClient
+from kube.exposition import registry_of
 from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
+from model.metrics import AGENT
 from model.report import AgentHello, PreemptionNotice
 
 log = structlog.get_logger()
@@ -38,7 +39,7 @@ class AgentServices:
     def __init__(self, options: AgentOptions, client: KubeClient, sources: ServiceSources, *, observing: bool) -> None:
         self._servers = DiagnosticsServers(sources.sources, options.grpc_listen, options.socket)
         self._options = options
-        self._monitored = registry(sources.series), Probes(sources.not_alive, sources.not_ready)
+        self._monitored = registry_of(AGENT, sources.series), Probes(sources.not_alive, sources.not_ready)
         self._guard = _guard(options, client)
         self._http: list[MonitoringServer] = []
         self._listeners = tuple(

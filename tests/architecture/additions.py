@@ -233,6 +233,41 @@ raise AssertionError("a wrong value was taken")
 """,
 )
 
+METRIC = Addition(
+    (
+        Edit(
+            "model/metrics.py",
+            {
+                '        _counter("ticks_total", "Ticks since the start."),\n': (
+                    '        _gauge("alive", "1 while ticks come in time."),\n'
+                )
+            },
+        ),
+        Edit(
+            "agent/report/metrics.py",
+            {
+                '    yield "ticks_total", MetricSample(status.ticks)\n': (
+                    '    yield "alive", MetricSample(status.alive)\n'
+                )
+            },
+        ),
+    ),
+    """
+from agent.report.metrics import Counters, collect
+from agent.report.status import AgentStatus
+from docs.generate import pages
+from kube.exposition import registry_of
+from model.metrics import AGENT
+
+counters = Counters(**{name: tuple for name in Counters.__struct_fields__})
+found = collect(AgentStatus(1.0, lambda: 0.0), counters)["alive"]
+assert len(found) == 1, found
+registry = registry_of(AGENT, lambda: {row.name: found if row.name == "alive" else [] for row in AGENT.rows})
+assert registry.get_sample_value("sublet_agent_alive") == found[0].value
+assert "| `sublet_agent_alive` | gauge |  |  | 1 while ticks come in time. |" in pages()["metrics.md"]
+""",
+)
+
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -390,5 +425,5 @@ assert [rule["verbs"] for rule in rules if "closures" in rule["resources"]] == [
 """,
 )
 
-ADDITIONS = {"signal": SIGNAL, "score": SCORE, "reason": REASON, "setting": SETTING, "kind": KIND}
+ADDITIONS = {"signal": SIGNAL, "score": SCORE, "reason": REASON, "metric": METRIC, "setting": SETTING, "kind": KIND}
 """By the first column of CONTRIBUTING.md's table."""

@@ -17,7 +17,19 @@ from embedded.tests.apiserver.conftest import Api
 from tests.architecture.additions import ADDITIONS, CLOSURE, DEFINITION, END, Edit
 
 ROOT = Path(__file__).parent.parent.parent
-COPIED = ("model", "kube", "wire", "agent", "scheduler", "admission", "cli", "cgroup_fixtures", "deploy", "docs")
+COPIED = (
+    "model",
+    "view",
+    "kube",
+    "wire",
+    "agent",
+    "scheduler",
+    "admission",
+    "cli",
+    "cgroup_fixtures",
+    "deploy",
+    "docs",
+)
 """Whatever the programs that prove an addition import or read."""
 ROWS = dict(re.findall(r"^\| (\w+) \| (.*`.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M))
 PAGE = {name: tuple(re.findall(r"`([\w.]+/[\w./]*)`", row)) for name, row in ROWS.items()}

@@ -30,9 +30,10 @@ from agent.core.observe.observation import (
 )
 from agent.core.observe.prediction import Prediction
 from agent.ports import TickResult, WriteOutcome
-from agent.report.metrics import ROWS, Counters, MetricSample, collect
+from agent.report.metrics import Counters, collect
 from agent.report.status import AgentStatus
 from model.decision import Decision, Term, Unit
+from model.metrics import AGENT, MetricSample
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
@@ -104,7 +105,7 @@ def collected(*results: TickResult, counters: Counters = COUNTERS) -> Mapping[st
     status = AgentStatus(1.0, lambda: 0.0)
     for result in results:
         status.take(result)
-    return {name.removeprefix("sublet_agent_"): samples for name, samples in collect(status, counters).items()}
+    return collect(status, counters)
 
 
 def numbers(samples: list[MetricSample]) -> dict[tuple[str, ...], float]:
@@ -186,8 +187,8 @@ def test_series(build: Any, name: str, expected: dict[tuple[str, ...], float]) -
 def test_the_table_is_complete(build: Any) -> None:
     """Each row has a case above and at least one series, no series is outside the table, none stands twice."""
     found = collected(rich(build))
-    rows = {row.name.removeprefix("sublet_agent_"): row for row in ROWS}
-    assert len(rows) == len(ROWS) and rows.keys() == SERIES.keys() == found.keys()
+    rows = AGENT.by_name
+    assert len(rows) == len(AGENT.rows) and rows.keys() == SERIES.keys() == found.keys()
     for name, samples in found.items():
         assert samples and {len(sample.labels) for sample in samples} == {len(rows[name].labels)}, name
         assert len(numbers(samples)) == len(samples), name

@@ -388,8 +388,8 @@ def test_one_agent_opens_few_streams(link: Any) -> None:
         async with asyncio.timeout(20):
             while True:
                 call = server.call()
-                await call.write(hello())
                 try:
+                    await call.write(hello())
                     if await call.read() is not grpc.aio.EOF:
                         break
                 except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
