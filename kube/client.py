@@ -107,10 +107,14 @@ class KubeClient:
         body: bytes | None = None,
         content_type: str = "application/json",
         timeout_seconds: float = 30.0,
+        most_bytes: int = 0,
     ) -> bytes:
-        """One request; returns the body of a 2xx answer. Raises KubernetesFault."""
+        """One request; returns the body of a 2xx answer. Raises KubernetesFault.
+
+        Its reason is TOO_LONG for an answer of more than `most_bytes`; 0 is no bound.
+        """
         connections = await self.open()
-        return await connections.request(method, path, query, body, content_type, timeout_seconds)
+        return await connections.request(method, path, query, body, content_type, timeout_seconds, most_bytes)
 
     async def get(self, path: str, type_: type[T], **query: str | int) -> T:
         """GET decoded into `type_` (a Struct of kube.objects, or dict)."""

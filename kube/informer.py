@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient, decode, path_of
-from model.fault import KubernetesFault
+from model.fault import TOO_LONG, KubernetesFault
 
 log = structlog.get_logger()
 
@@ -35,6 +35,10 @@ _SILENT_SECONDS = 130.0
 _HEALTHY_WATCH_SECONDS = 5.0
 _PAGE = 2000
 """Objects an answer: each page costs the server and us the same once more, and 2,000 pods are some 10 MB."""
+_MOST_BYTES = 64 << 20
+"""An answer: whoever may create pods makes objects of 9 MB, since what is 1.5 MB where it is stored may be six times as
+long in JSON. A longer answer is given up, and fewer objects are asked for."""
+_FEWER = 8
 _CORE = "/api/"
 
 
@@ -88,7 +92,7 @@ class Informer(Generic[T]):
 
     `on_change` is called in the event loop for every change, in order; it must not block or raise. `kept` is what
     `items` holds of an object, and what `on_change` is told of one that is gone: its metadata's uid at least. `page`
-    bounds how many objects an answer has, and so what is in memory at once.
+    bounds how many objects an answer has, `most_bytes` how long one of several is, and so what is in memory at once.
     `synced` is set after the first complete list.
     """
 
@@ -104,6 +108,7 @@ class Informer(Generic[T]):
         on_change: Callable[[Change[T]], None] = lambda change: None,
         kept: Callable[[T], T] = lambda item: item,
         page: int = _PAGE,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
         self.items: dict[str, T] = {}
         self.unread: dict[str, str] = {}
@@ -117,6 +122,7 @@ class Informer(Generic[T]):
         self._on_change = on_change
         self._kept = kept
         self._page_size = page
+        self._most_bytes = most_bytes
         self._query: dict[str, str | int] = {
             k: v for k, v in (("fieldSelector", field_selector), ("labelSelector", label_selector)) if v
         }
@@ -175,11 +181,20 @@ class Informer(Generic[T]):
         seen: set[str] = set()
         query = dict(self._query, limit=self._page_size)
         while True:
-            payload = await self._client.request("GET", self._path, query=query)
+            limit = int(query["limit"])
+            try:
+                bound = self._most_bytes if limit > 1 else 0
+                payload = await self._client.request("GET", self._path, query=query, most_bytes=bound)
+            except KubernetesFault as fault:
+                if fault.reason != TOO_LONG:
+                    raise
+                query["limit"] = max(limit // _FEWER, 1)
+                continue
             page = self._page(payload, seen)
             if not page.continue_:
                 break
-            query["continue"] = page.continue_
+            twice = limit * 2 if len(payload) * 2 < self._most_bytes else limit
+            query.update({"continue": page.continue_, "limit": min(twice, self._page_size)})
         for key in [key for key in {**self.items, **self.unread} if key not in seen]:
             self._forget(key)
         self._resource_version = page.resource_version

@@ -16,7 +16,7 @@ from yaml import YAMLError
 
 from kube.kubeconfig import token_access
 from kube.packages import defer_init
-from model.fault import ConfigurationFault, KubernetesFault
+from model.fault import TOO_LONG, ConfigurationFault, KubernetesFault
 
 # Their `__init__` loads the synchronous client, too, with requests, OAuth and pydantic.
 defer_init("kubernetes", "kubernetes.aio", "kubernetes.aio.config")
@@ -86,15 +86,20 @@ class Connections:
         body: bytes | None,
         content_type: str,
         timeout_seconds: float,
+        most_bytes: int = 0,
     ) -> bytes:
-        """One request; returns the body of a 2xx answer."""
+        """One request; returns the body of a 2xx answer. One of more than `most_bytes` is not read on (0: no bound)."""
         timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         try:
             async with await self._call(method, path, query, body, content_type, timeout) as response:
-                payload = await response.read()
+                payload = await _read(response, most_bytes)
+                if payload is None:
+                    raise KubernetesFault(
+                        f"{method} {path}", f"answer of more than {most_bytes} bytes", reason=TOO_LONG
+                    )
                 if response.status >= 400:
                     raise _refusal(method, path, response, payload)
-                return bytes(payload)
+                return payload
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _no_answer(self.host, method, path, error) from error
 
@@ -152,6 +157,19 @@ async def _identify(configuration: Configuration, kubeconfig: Path | None) -> No
         from kubernetes.aio.config.kube_config import load_kube_config
 
         await load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+
+
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes | None:
+    """The body as it was before it was compressed; None where it is longer."""
+    if not most_bytes:
+        return bytes(await response.read())
+    parts, size = list[bytes](), 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > most_bytes:
+            return None
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _refusal(method: str, path: str, response: aiohttp.ClientResponse, payload: bytes) -> KubernetesFault:

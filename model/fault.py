@@ -39,6 +39,10 @@ class KernelFault(Fault):
     """A kernel file is missing, unreadable or holds something impossible."""
 
 
+TOO_LONG = "AnswerTooLong"
+"""The reason of a KubernetesFault: the answer had more bytes than it might."""
+
+
 class KubernetesFault(Fault):
     """The API server refused a request or could not be reached; `status` is the HTTP code, 0 for no answer.
 

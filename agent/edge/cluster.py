@@ -38,6 +38,8 @@ _UNREAD = "its usage counts as the system's, and no more is lent than requested"
 _ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Those that ended stay listed by the thousand, and each may be of 1.5 MB."""
 _PAGE = 20
+_MOST_BYTES = 16 << 20
+"""Of a list of several; a pod has at most 9 MB in JSON."""
 _NUMA_RESERVATION = "node.koordinator.sh/enable-numa-reservation"
 _LIMIT_CPU = frozenset(
     {"cluster_switch", "entry_switches", "suppress", "slo_switch", "slo_suppress", "host_applications"}
@@ -74,6 +76,7 @@ class WatchedPods:
             on_change=self._changed,
             kept=lambda pod: objects.Pod(objects.Metadata(uid=pod.metadata.uid)),
             page=_PAGE,
+            most_bytes=_MOST_BYTES,
         )
 
     @property

@@ -383,7 +383,7 @@ nothing = b'{"metadata": {}, "items": []}'
 
 
 class Server:
-    async def request(self, method, path, query, body, content_type, timeout_seconds):
+    async def request(self, method, path, query, body, content_type, timeout_seconds, most_bytes):
         return served if path == "/apis/sublet.dev/v1alpha1/closures" else nothing
 
     async def stream(self, path, query, idle_seconds):

@@ -82,6 +82,35 @@ def test_list_then_watch(server: Any, says_: Any, streams_: Any) -> None:
     assert queries[2]["resourceVersion"] == "5" and queries[3]["resourceVersion"] == "10"
 
 
+def test_long_answers_are_asked_for_in_parts(server: Any, says_: Any, streams_: Any) -> None:
+    """Whoever may create pods makes each of 9 MB, and the agent has little memory; one alone is read whatever its size."""
+    long = {**pod("b", 2), "spec": {"containers": [{"name": "c", "command": ["<" * 3000]}]}}
+    answers = [
+        says_(page(5, pod("a", 1), long, pod("c", 3))),
+        says_(page(5, pod("a", 1), long, more="c")),
+        says_(page(5, pod("a", 1), more="b")),
+        says_(page(5, long, pod("c", 3))),
+        says_(page(5, long, more="c")),
+        says_(page(5, pod("c", 3), more="d")),
+        says_(page(5, pod("d", 4), more="e")),
+        says_(page(5, pod("e", 5))),
+        streams_(hold=True),
+    ]
+    changes, informer = play(server, answers, 5, page=20, most_bytes=2000)
+    assert changes == ["ADDED a 1", "ADDED b 2", "ADDED c 3", "ADDED d 4", "ADDED e 5"] and informer.synced.is_set()
+    asked = [(request[2]["limit"], request[2].get("continue")) for request in server.requests[:8]]
+    assert asked == [
+        ("20", None),
+        ("2", None),
+        ("1", None),
+        ("2", "b"),
+        ("1", "b"),
+        ("1", "c"),
+        ("2", "d"),
+        ("4", "e"),
+    ]
+
+
 def test_gone_lists_again_and_reports_what_was_missed(server: Any, says_: Any, streams_: Any) -> None:
     """410 as an event: deletions and changes in the gap are told, unchanged objects are not."""
     answers = [
