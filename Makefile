@@ -22,7 +22,7 @@ help:
 	@echo "make test-slow only the slow tests: soaks, large fixtures, a guest kernel with cgroup v2"
 	@echo "make test-kernel only real cgroups: v1 on this machine, v2 in a guest (needs root)"
 	@echo "make test-all  all of them"
-	@echo "make check     lint, format, types, import contracts"
+	@echo "make check     lint, format, types, import contracts, the tree and its tests"
 	@echo "make proto     generate wire/v1 from proto/"
 	@echo "make bench     benchmarks (needs root and writable cgroups)"
 	@echo "make docs      write the generated pages of docs/ and the README's table"
@@ -89,6 +89,7 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/architecture/test_tree.py tests/architecture/test_contracts.py
 
 bench: dev
 	$(BIN)/python -m bench

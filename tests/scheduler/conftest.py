@@ -1,4 +1,4 @@
-"""Certificates for servers under test; and the builders beside this file, made importable."""
+"""Certificates for servers under test; and the builders below this folder, made importable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "builders")]
 
 
 class Certificate(NamedTuple):

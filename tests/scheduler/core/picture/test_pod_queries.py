@@ -1,0 +1,124 @@
+"""Which residents a term, a constraint or a port means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.pod.affinity import Affinity, HostPort, PodTerm, PreferredPods
+from model.selector import Operator, Requirement, Selector
+from scheduler.core.picture.pod_queries import (
+    AllOf,
+    Bearers,
+    HeldTerm,
+    Pods,
+    PortUsers,
+    TermKind,
+    clash,
+    held_by,
+    namespaces_of,
+    needed_pairs,
+)
+from scheduler.core.picture.podclass import Kin
+
+
+def app(*values: str, operator: Operator = Operator.IN) -> Selector:
+    return Selector((Requirement("app", operator, values),))
+
+
+def kin(namespace: str = "ns", **more: Any) -> Kin:
+    return Kin(namespace, **more)
+
+
+A = {"app": "a"}
+PODS_CASES: dict[str, tuple[Pods, Kin, dict[str, str], bool]] = {
+    "matches": (Pods(app("a")), kin(), A, True),
+    "another label": (Pods(app("b")), kin(), A, False),
+    "no selector matches nobody": (Pods(None), kin(), A, False),
+    "an empty selector matches everybody": (Pods(Selector()), kin(), {}, True),
+    "in its namespaces": (Pods(app("a"), frozenset({"ns"})), kin(), A, True),
+    "elsewhere": (Pods(app("a"), frozenset({"other"})), kin(), A, False),
+    "in no namespace": (Pods(app("a"), frozenset()), kin(), A, False),
+    "on its way out": (Pods(app("a"), None, staying=True), kin(terminating=True), A, False),
+    "on its way out, and that does not matter": (Pods(app("a")), kin(terminating=True), A, True),
+}
+
+
+@pytest.mark.parametrize(("pods", "who", "labels", "wanted"), PODS_CASES.values(), ids=PODS_CASES)
+def test_pods(pods: Pods, who: Kin, labels: dict[str, str], wanted: bool) -> None:
+    """By selector, namespace and whether they stay."""
+    assert pods.holds(who, labels) is wanted
+
+
+def test_all_of() -> None:
+    """Every one must count them."""
+    both = AllOf((Pods(app("a")), Pods(Selector((Requirement("tier", Operator.EXISTS),)))))
+    assert both.holds(kin(), A | {"tier": "1"})
+    assert not both.holds(kin(), A)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        (HostPort(80), HostPort(80), True),
+        (HostPort(80), HostPort(81), False),
+        (HostPort(80), HostPort(80, "UDP"), False),
+        (HostPort(80, ip="10.0.0.1"), HostPort(80), True),
+        (HostPort(80), HostPort(80, ip="10.0.0.1"), True),
+        (HostPort(80, ip="10.0.0.1"), HostPort(80, ip="10.0.0.2"), False),
+        (HostPort(80, ip="10.0.0.1"), HostPort(80, ip="10.0.0.1"), True),
+    ],
+)
+def test_ports_clash(one: HostPort, other: HostPort, wanted: bool) -> None:
+    """Same port and protocol, and one address or every address."""
+    assert clash(one, other) is wanted
+    assert PortUsers((HostPort(1), one)).holds(kin(ports=(other,)), {}) is wanted
+
+
+NEAR, AWAY = PodTerm("zone", app("a")), PodTerm("zone", app("b"), namespaces=("x",))
+
+
+def test_held_terms() -> None:
+    """Of each kind; the namespace counts where the term names none itself."""
+    resident = kin(affinity=Affinity(pods=(NEAR,), anti_pods=(AWAY,), preferred_pods=(PreferredPods(-3, NEAR),)))
+    assert held_by(resident) == (
+        HeldTerm(TermKind.ANTI, AWAY),
+        HeldTerm(TermKind.AFFINITY, NEAR, "ns"),
+        HeldTerm(TermKind.PREFERRED, NEAR, "ns", -3),
+    )
+    assert Bearers(HeldTerm(TermKind.ANTI, AWAY)).holds(resident, {})
+    assert not Bearers(HeldTerm(TermKind.ANTI, NEAR)).holds(resident, {})
+    assert held_by(kin()) == ()
+
+
+@pytest.mark.parametrize(
+    ("term", "wanted"),
+    [
+        (NEAR, {"own"}),
+        (AWAY, {"x"}),
+        (PodTerm("zone", app("a"), namespace_selector=Selector()), None),
+        (PodTerm("zone", app("a"), namespace_selector=app("shop")), {"shop-1", "shop-2"}),
+        (PodTerm("zone", app("a"), ("x",), app("shop")), {"x", "shop-1", "shop-2"}),
+        (PodTerm("zone", app("a"), (), app("none")), set()),
+    ],
+)
+def test_namespaces(term: PodTerm, wanted: set[str] | None) -> None:
+    """Its own, those it names, those with these labels, or all."""
+    labels = {"own": {}, "shop-1": {"app": "shop"}, "shop-2": {"app": "shop"}}
+    assert namespaces_of(term, "own", labels) == (None if wanted is None else frozenset(wanted))
+
+
+@pytest.mark.parametrize(
+    ("selector", "pairs"),
+    [
+        (None, ()),
+        (Selector(), None),
+        (app("a", "b"), (("app", "a"), ("app", "b"))),
+        (app("a", operator=Operator.NOT_IN), None),
+        (Selector((Requirement("x", Operator.EXISTS), Requirement("y", Operator.IN, ("1",)))), (("y", "1"),)),
+    ],
+)
+def test_labels_of_which_a_match_has_one(selector: Selector | None, pairs: object) -> None:
+    """An empty list for a selector that matches nobody, None where no list can be given."""
+    assert needed_pairs(selector) == pairs
