@@ -102,6 +102,17 @@ class ColocationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             raise ValueError("live_window_seconds must not exceed aggregate_seconds")
 
 
+class SuppressPolicy(StrEnum):
+    """How best effort's CPU is held: Koordinator's two, and ours, a quota near the whole node that counts by cgroups.
+
+    CPUSET alone limits CPUs instead of time.
+    """
+
+    ADAPTIVE = "adaptive"
+    CFS_QUOTA = "cfsQuota"
+    CPUSET = "cpuset"
+
+
 class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far best-effort CPU may go (NodeSLO resourceUsedThresholdWithBE).
 
@@ -121,12 +132,9 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _Share | None, Meta(description="Best effort's floor, as a share of the node; none: 0.02 CPU.")
     ] = None
     policy: Annotated[
-        str,
-        Meta(
-            pattern="^(adaptive|cfsQuota|cpuset)$",
-            description="adaptive: weight first, quota near the whole node; cfsQuota and cpuset: as Koordinator.",
-        ),
-    ] = "adaptive"
+        SuppressPolicy,
+        Meta(description="adaptive: weight first, quota near the whole node; cfsQuota and cpuset: as Koordinator."),
+    ] = SuppressPolicy.ADAPTIVE
     cpu_idle: Annotated[
         bool,
         Meta(
@@ -158,7 +166,9 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def ceiling_pct(self) -> int:
         """The threshold with its default (Koordinator cpuSuppressThresholdPercent: 65)."""
-        return self.threshold_pct if self.threshold_pct is not None else 99 if self.policy == "adaptive" else 65
+        if self.threshold_pct is not None:
+            return self.threshold_pct
+        return 99 if self.policy is SuppressPolicy.ADAPTIVE else 65
 
 
 class CpuLimitPolicy(StrEnum):

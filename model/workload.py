@@ -84,6 +84,35 @@ class GangSource(StrEnum):
     UPSTREAM = "scheduling.k8s.io PodGroup"
 
 
+class GangPhase(StrEnum):
+    """status.phase of a PodGroup (Koordinator's coscheduling); UNSET before anybody wrote one."""
+
+    UNSET = ""
+    PENDING = "Pending"
+    PRE_SCHEDULING = "PreScheduling"
+    SCHEDULING = "Scheduling"
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+    @property
+    def ran(self) -> bool:
+        """Whether a gang reaches it only with its minimum of members running or through."""
+        return self in (GangPhase.RUNNING, GangPhase.FINISHED)
+
+    @property
+    def bound(self) -> bool:
+        """Whether a gang reaches it only with its minimum of members bound."""
+        return self is GangPhase.SCHEDULED or self.ran
+
+    @property
+    def begun(self) -> bool:
+        """Whether placing the gang has begun."""
+        return self not in (GangPhase.UNSET, GangPhase.PENDING, GangPhase.PRE_SCHEDULING)
+
+
 class TopologyLevel(msgspec.Struct, frozen=True):
     """Members go into one domain of the node label `key`: `required`, or only where that is possible.
 
@@ -151,7 +180,7 @@ class Gang(msgspec.Struct, frozen=True):
     name: str
     spec: GangSpec
     uid: str = ""
-    phase: str = ""
+    phase: GangPhase = GangPhase.UNSET
     created_seconds: float = 0.0
     source: GangSource = GangSource.POD_GROUP
     partial_seconds: float = 0.0

@@ -15,18 +15,19 @@ from kube.dialects.koordinator.schedulerconfig import (
 )
 from model.loadlimits import Statistic, StatisticKind, UsageLimits
 from model.resources import CPU, MEMORY
+from model.scoring import ScorePlugin
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, ShapePoint, Strategy
+from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, ShapePoint
 from scheduler.settings import Settings
 
 _WEIGHT_OF = {
-    "NodeResourcesFit": "fit_weight",
-    "NodeResourcesBalancedAllocation": "balance_weight",
-    "LoadAwareScheduling": "load_weight",
-    "NodeAffinity": "affinity_weight",
-    "TaintToleration": "taint_weight",
-    "PodTopologySpread": "spread_weight",
-    "InterPodAffinity": "company_weight",
+    ScorePlugin.FIT: "fit_weight",
+    ScorePlugin.BALANCE: "balance_weight",
+    ScorePlugin.LOAD: "load_weight",
+    ScorePlugin.NODE_AFFINITY: "affinity_weight",
+    ScorePlugin.TAINTS: "taint_weight",
+    ScorePlugin.SPREAD: "spread_weight",
+    ScorePlugin.POD_AFFINITY: "company_weight",
 }
 """Score plugin → field of ScorePolicy."""
 
@@ -161,7 +162,7 @@ def _fit(told: FitArgs) -> dict[str, object]:
         return {}
     found: dict[str, object] = {}
     if strategy.type:
-        found["strategy"] = Strategy(strategy.type)
+        found["strategy"] = strategy.type
     if strategy.resources:
         # No weight is a weight of 1, and so is 0: kube-scheduler fills it in.
         found["resources"] = tuple(ScoredResource(each.name, each.weight or 1) for each in strategy.resources)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bench.schedule.decider import Taken
-from model.node import Node, Taint
+from model.node import Node, Taint, TaintEffect
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
 from scheduler.core.gangs.assembly import Candidate
@@ -69,7 +69,8 @@ class _GreedyNode:
 
     def takes(self, request: dict[str, int], selector: dict[str, str]) -> bool:
         """The filters: unschedulable, taints, selector, each resource."""
-        if self._unschedulable or any(taint.effect != "PreferNoSchedule" for taint in self._untolerated()):
+        kept_out = any(taint.effect is not TaintEffect.PREFER_NO_SCHEDULE for taint in self._untolerated())
+        if self._unschedulable or kept_out:
             return False
         if any(self._labels.get(key) != value for key, value in selector.items()):
             return False

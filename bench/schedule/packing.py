@@ -20,15 +20,16 @@ from bench.schedule.decider import Decider
 from bench.schedule.effort import Effort, tell
 from model.node import Node
 from model.resources import CPU, MEMORY
+from model.scoring import ScoringStrategyType
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.place import Placed
-from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, Strategy
+from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy
 
 BINPACK = "ours, binpack"
 _HALF = 0.5
 _RESOURCES = (CPU, MEMORY, GPU)
 _PACK = ScorePolicy(
-    strategy=Strategy.BINPACK, resources=tuple(ScoredResource(name) for name in _RESOURCES), balance_weight=0
+    strategy=ScoringStrategyType.BINPACK, resources=tuple(ScoredResource(name) for name in _RESOURCES), balance_weight=0
 )
 Choose = Callable[[Amounts, Mask], int]
 

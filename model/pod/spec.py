@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 import msgspec
 
+from model.node import TaintEffect
 from model.pod.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.priority import PreemptionPolicy
 from model.queue import DEFAULT_QUEUE
@@ -13,17 +15,24 @@ from model.resources import ResourceVector
 from model.workload import GangMembership
 
 
+class TolerationOperator(StrEnum):
+    """Whether a toleration names the taint's value; any other word counts as EQUAL."""
+
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+
+
 class Toleration(msgspec.Struct, frozen=True):
     """One toleration of taints."""
 
     key: str = ""
     """The taint's key; empty with operator Exists: all taints."""
-    operator: str = "Equal"
-    """Equal compares the value, Exists does not."""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    """EQUAL compares the value, EXISTS does not."""
     value: str = ""
     """The taint's value."""
-    effect: str = ""
-    """The taint's effect; empty: every effect."""
+    effect: TaintEffect | None = None
+    """The taint's effect; None: every effect."""
 
 
 class Container(msgspec.Struct, frozen=True):

@@ -154,4 +154,4 @@ def _status(source: objects.PodGroup) -> GangStatus:
     status = source.status or objects.PodGroupStatus()
     counts = (status.scheduled, status.running, status.succeeded, status.failed)
     begun = objects.unix_seconds(status.schedule_start_time)
-    return GangStatus(status.phase, *counts, status.occupied_by, begun)
+    return GangStatus(podgroups.phase(status), *counts, status.occupied_by, begun)

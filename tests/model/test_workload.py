@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from model.workload import WorkloadId
+import pytest
+
+from model.workload import GangPhase, WorkloadId
 
 
 def test_identity() -> None:
@@ -15,3 +17,22 @@ def test_identity() -> None:
     assert [each.grouped for each in (lone, train, group)] == [False, False, True]
     assert sorted([lone, train, group]) == [group, train, lone]
     assert WorkloadId.gang("d/p") != lone
+
+
+@pytest.mark.parametrize(
+    ("phase", "begun", "bound", "ran"),
+    [
+        (GangPhase.UNSET, False, False, False),
+        (GangPhase.PENDING, False, False, False),
+        (GangPhase.PRE_SCHEDULING, False, False, False),
+        (GangPhase.SCHEDULING, True, False, False),
+        (GangPhase.SCHEDULED, True, True, False),
+        (GangPhase.RUNNING, True, True, True),
+        (GangPhase.FINISHED, True, True, True),
+        (GangPhase.FAILED, True, False, False),
+        (GangPhase.UNKNOWN, True, False, False),
+    ],
+)
+def test_what_a_phase_proves(phase: GangPhase, begun: bool, bound: bool, ran: bool) -> None:
+    """Failed and Unknown prove nothing of the minimum: it may have had too few members all along."""
+    assert (phase.begun, phase.bound, phase.ran) == (begun, bound, ran)

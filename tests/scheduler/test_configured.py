@@ -11,9 +11,10 @@ import yaml
 
 from kube.dialects.koordinator import schedulerconfig
 from model.loadlimits import Statistic, StatisticKind, UsageLimits
+from model.scoring import ScoringStrategyType
 from model.workload import MatchPolicy
 from scheduler.configured import overlaid
-from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile, ScoredResource, ShapePoint, Strategy
+from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile, ScoredResource, ShapePoint
 from scheduler.settings import Settings
 
 
@@ -94,7 +95,10 @@ def test_gangs() -> None:
 
 
 SCORES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "packing": (koord(NodeResourcesFit={"scoringStrategy": {"type": "MostAllocated"}}), {"strategy": Strategy.BINPACK}),
+    "packing": (
+        koord(NodeResourcesFit={"scoringStrategy": {"type": "MostAllocated"}}),
+        {"strategy": ScoringStrategyType.BINPACK},
+    ),
     "resources": (
         koord(NodeResourcesFit={"scoringStrategy": {"resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}}),
         {"resources": (ScoredResource("cpu", 3), ScoredResource("memory", 1))},
@@ -108,7 +112,7 @@ SCORES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                 }
             }
         ),
-        {"strategy": Strategy.RATIO, "shape": (ShapePoint(0, 10), ShapePoint(100, 0))},
+        {"strategy": ScoringStrategyType.RATIO, "shape": (ShapePoint(0, 10), ShapePoint(100, 0))},
     ),
     "even use": (koord(NodeResourcesBalancedAllocation={"resources": [{"name": "cpu"}]}), {"balanced": ("cpu",)}),
     "residents' affinity": (koord(InterPodAffinity={"hardPodAffinityWeight": 7}), {"required_affinity_weight": 7}),
@@ -161,8 +165,8 @@ def test_two_names_told_apart() -> None:
     packing = {"scoringStrategy": {"type": "MostAllocated"}}
     found = in_force(koord(), koord(NodeResourcesFit=packing) | {"schedulerName": "volcano"}).profiles
     assert [(each.names, each.score.strategy) for each in found] == [
-        (("volcano",), Strategy.BINPACK),
-        (("koord-scheduler", "sublet-scheduler"), Strategy.SPREAD),
+        (("volcano",), ScoringStrategyType.BINPACK),
+        (("koord-scheduler", "sublet-scheduler"), ScoringStrategyType.SPREAD),
     ]
 
 
@@ -171,7 +175,7 @@ def test_a_name_without_a_profile_gets_one() -> None:
     base = Settings(scheduler_names=("mine",), profiles=())
     told = koord(NodeResourcesFit={"scoringStrategy": {"type": "MostAllocated"}}) | {"schedulerName": "mine"}
     (found,) = in_force(told, base=base).profiles
-    assert (found.names, found.score.strategy) == (("mine",), Strategy.BINPACK)
+    assert (found.names, found.score.strategy) == (("mine",), ScoringStrategyType.BINPACK)
 
 
 def test_profiles_of_others() -> None:

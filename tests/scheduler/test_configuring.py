@@ -9,9 +9,10 @@ from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
+from model.scoring import ScoringStrategyType
 from scheduler.cache import facts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile, Strategy
+from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile
 from scheduler.settings import Settings
 
 NAME = "koord-scheduler-config"
@@ -149,7 +150,7 @@ def test_scoring() -> None:
     assert world.binder.assigned["first"] == "b"
     packing = config("scoringStrategy: {type: MostAllocated}", "NodeResourcesFit")
     tell(world, packing).see(raw_pod("second", batch_cpu="100")).turn()
-    assert world.cycle.settings.profiles[0].score.strategy is Strategy.BINPACK
+    assert world.cycle.settings.profiles[0].score.strategy is ScoringStrategyType.BINPACK
     assert world.binder.assigned["second"] == "a"
 
 

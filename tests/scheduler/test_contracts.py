@@ -20,12 +20,12 @@ from kube.client import KubeClient
 from kube.dialects.gangs import podgroups
 from model.fault import KubernetesFault
 from model.placement import Placement
-from model.workload import Notes
+from model.workload import GangPhase, Notes
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
 
-STATUS = GangStatus("Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
+STATUS = GangStatus(GangPhase.SCHEDULING, 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
 PARTIAL, WHOLE = Notes(1_700_000_000.0), Notes(0.0, 1_700_000_100.0)
 
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from model.fault import KubernetesFault
 from model.placement import Placement
-from model.workload import Notes, WorkloadId
+from model.workload import GangPhase, Notes, WorkloadId
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
@@ -77,9 +77,11 @@ def test_the_newest_status_wins() -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 publisher.publish(
-                    Turn(gang_notes=[GangNote(GANG, GangStatus("Scheduling", number))]), group, lambda fact: None
+                    Turn(gang_notes=[GangNote(GANG, GangStatus(GangPhase.SCHEDULING, number))]),
+                    group,
+                    lambda fact: None,
                 )
-        assert writer.statuses == {"train": GangStatus("Scheduling", 2)}
+        assert writer.statuses == {"train": GangStatus(GangPhase.SCHEDULING, 2)}
 
     asyncio.run(body())
 
@@ -178,7 +180,7 @@ def test_a_server_that_only_fails_is_given_up_in_the_end() -> None:
 
 def test_a_status_that_failed_is_written_again() -> None:
     """A PodGroup's status is not lost with one refusal."""
-    writer, status = FakeWriter(), GangStatus("Running", 3, 3)
+    writer, status = FakeWriter(), GangStatus(GangPhase.RUNNING, 3, 3)
     writer.failing = True
     assert publish(Turn(gang_notes=[GangNote(GANG, status)]), FakeBinder(), writer) == []
     assert writer.statuses == {"train": status}
@@ -234,7 +236,7 @@ def test_who_does_not_lead_writes_nothing() -> None:
         turn = Turn(
             batches=[batch()],
             notes=[Note(Named("default", "p2", "u3"), "waits")],
-            gang_notes=[GangNote(GANG, GangStatus("Running"))],
+            gang_notes=[GangNote(GANG, GangStatus(GangPhase.RUNNING))],
             evictions=[Eviction(Named("default", "p3", "u4"), "PreemptionByScheduler", "m", "n")],
         )
         async with asyncio.TaskGroup() as group:
@@ -428,14 +430,14 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-MARKED = GangNote(GANG, GangStatus("Scheduling"), Notes(50.0))
+MARKED = GangNote(GANG, GangStatus(GangPhase.SCHEDULING), Notes(50.0))
 
 
 def test_an_overtaken_mark_is_written_all_the_same() -> None:
     """The newer status says nothing of marks, so the older one's stand."""
     writer = FakeWriter()
-    publish(Turn(gang_notes=[MARKED, GangNote(GANG, GangStatus("Scheduling", 1))]), FakeBinder(), writer)
-    assert (writer.marks, writer.statuses) == ({"train": [Notes(50.0)]}, {"train": GangStatus("Scheduling", 1)})
+    publish(Turn(gang_notes=[MARKED, GangNote(GANG, GangStatus(GangPhase.SCHEDULING, 1))]), FakeBinder(), writer)
+    assert (writer.marks, writer.statuses) == ({"train": [Notes(50.0)]}, {"train": GangStatus(GangPhase.SCHEDULING, 1)})
 
 
 @pytest.mark.parametrize(("status", "written"), [(403, True), (422, True), (404, False), (409, False)])

@@ -12,14 +12,14 @@ import msgspec
 
 from agent.core.limit.cpu_selection import CpuSituation, child_limit, cpu_ceiling, released
 from agent.core.limit.ownership import gives_more, left_to_us
-from agent.core.limit.suppress import CPUSET, CpuCeiling
+from agent.core.limit.suppress import CpuCeiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US, cpuset_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, KnobReading, Missing, Observation, Places, Value
 from model.pod.pod import Pod
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.strategy import SuppressPolicy, SuppressStrategy
 from model.topology import parse_cpus
 
 _STEP_SECONDS = 0.9
@@ -47,7 +47,7 @@ class CpuLists(msgspec.Struct, frozen=True):
 
 def wants_cpus(strategy: SuppressStrategy) -> bool:
     """CPUs are what suppression takes away."""
-    return strategy.enable and strategy.policy == CPUSET
+    return strategy.enable and strategy.policy is SuppressPolicy.CPUSET
 
 
 def may_widen(state: CpuListMemory, monotonic_seconds: float) -> bool:

@@ -26,7 +26,7 @@ from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.limit.stall_relief import CutRange, Relief
-from agent.core.limit.suppress import ADAPTIVE, CpuCeiling, Situation, floor_us, quota_ceiling
+from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
 from agent.core.observe.knobs import (
@@ -46,7 +46,7 @@ from model.decision import Decision, Unit
 from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import CPU
-from model.strategy import EvictionStrategy, HostApplication, SuppressStrategy
+from model.strategy import EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
 
 _RAISE_REST_SECONDS = 5.0
@@ -282,7 +282,7 @@ def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
     """What best effort must leave alone, None while that cannot be told, and then why."""
     if scene.usage is None:
         return None, Reason.NODE_METRICS_MISSING
-    if scene.facts.suppress.policy == ADAPTIVE:
+    if scene.facts.suppress.policy is SuppressPolicy.ADAPTIVE:
         return by_cgroups(scene.usage), Reason.NODE_METRICS_MISSING
     if scene.facts.pods is None:
         return None, Reason.PODS_UNKNOWN
@@ -368,7 +368,8 @@ def _brake_plan(
 ) -> BrakePlan | None:
     """The brake cuts by quota, also where CPUs are the ceiling: the tick that it wakes narrows the list instead."""
     ceiling, last = _of_both(cpus, quota), scene.memory.brake
-    deadband_pct = _STEADY_BRAKE_DEADBAND_PCT if scene.facts.suppress.policy == ADAPTIVE else _BRAKE_DEADBAND_PCT
+    steady = scene.facts.suppress.policy is SuppressPolicy.ADAPTIVE
+    deadband_pct = _STEADY_BRAKE_DEADBAND_PCT if steady else _BRAKE_DEADBAND_PCT
     in_force = min((us for us in (ceiling.in_force_us, quota.in_force_us) if us != UNLIMITED), default=UNLIMITED)
     if not ceiling.base_terms or scene.size is None:
         unreadable = ceiling.decision.reason is Reason.KNOB_UNREADABLE

@@ -18,7 +18,7 @@ from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.observation import Knob, Missing
 from model.decision import Decision, Term, TermSum, Unit
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.strategy import SuppressPolicy, SuppressStrategy
 
 FLOOR_US = 2000
 """Koordinator's beMinQuota: 0.02 CPU; the kernel's own minimum is 1,000."""
@@ -29,10 +29,6 @@ _STEADY_RATIO = 0.05
 _STEP_RATIO = 0.1
 _STEP_SECONDS = 1.0
 """Koordinator decides once a second: a decision that comes early takes its share of a step, a late one no more."""
-ADAPTIVE = "adaptive"
-"""Our own policy, which counts by cgroups."""
-CPUSET = "cpuset"
-"""The policy whose ceiling is a list of CPUs."""
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -102,7 +98,7 @@ def quota_ceiling(knob: Knob, situation: Situation) -> CpuCeiling:
         return _ceiling(knob, situation, _held(UNLIMITED), reason, detail)
     if not situation.strategy.enable:
         return _ceiling(knob, situation, _held(_lifted(situation, current)), Reason.SUPPRESSION_DISABLED)
-    if situation.strategy.policy == CPUSET:
+    if situation.strategy.policy is SuppressPolicy.CPUSET:
         return _emergency(knob, situation, current)
     size, demand = situation.size, situation.demand
     if size is None or demand is None:
@@ -131,7 +127,7 @@ def _formula(situation: Situation, size: NodeSize, demand: Demand, current: int)
     if cap is not None and current >= cap and wanted.value > cap:
         terms, reason = wanted.at_most("foreign writer is tighter", cap), Reason.FOREIGN_WRITER_TIGHTER
     elif current == UNLIMITED or wanted.value < current:
-        steady = situation.strategy.policy == ADAPTIVE and not relieved
+        steady = situation.strategy.policy is SuppressPolicy.ADAPTIVE and not relieved
         terms, reason = _lower(wanted, current, full_us, floor, _STEADY_RATIO if steady else _DEADBAND_RATIO)
     else:
         calm = allowance(size, demand.calm, pct).at_least("floor", floor, FLOOR_NOTE)

@@ -14,13 +14,13 @@ from kube.dialects.gangs.membership import USUAL, GangDefaults, spec_of
 from kube.dialects.sublet.preemption import policy_word
 from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec, unix_seconds
 from model.fault import ConfigurationFault
-from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
+from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
 CONDITION_SCHEDULED = "PodGroupInitiallyScheduled"
 CONDITION_PARTIAL = "sublet.dev/PartiallyBound"
 PARTIAL_SINCE = "sublet.dev/partially-bound-since"
 WHOLE_SINCE = "sublet.dev/whole-since"
-_BOUND_PHASES = ("Scheduled", "Running", "Finished")
+_PHASES = {member.value: member for member in GangPhase}
 _WHOLE_GROUP = ("All", "PodGroup")
 
 
@@ -37,13 +37,14 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     else:
         seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
         spec = spec_of(minimum, key, metadata.annotations or {}, defaults, seconds)
-    noted = read_with(status.phase, marks(group)[0])
+    told = phase(status)
+    noted = read_with(told, marks(group)[0])
     return Gang(
         namespace=metadata.namespace,
         name=metadata.name,
         spec=spec,
         uid=metadata.uid,
-        phase=status.phase,
+        phase=told,
         partial_seconds=noted.partial_seconds,
         whole_seconds=noted.whole_seconds,
         created_seconds=unix_seconds(metadata.creation_timestamp),
@@ -73,9 +74,14 @@ def _unix(text: str | None) -> float:
         return 0.0
 
 
-def read_with(phase: str, marks: Notes) -> Notes:
+def phase(status: PodGroupStatus) -> GangPhase:
+    """A word that nobody here knows is UNKNOWN."""
+    return _PHASES.get(status.phase, GangPhase.UNKNOWN)
+
+
+def read_with(phase: GangPhase, marks: Notes) -> Notes:
     """What marks mean beside the phase: where that says that the minimum was bound, the mark of a part is outdated."""
-    outdated = marks.whole_seconds or phase in _BOUND_PHASES
+    outdated = marks.whole_seconds or phase.bound
     return Notes(0.0, marks.whole_seconds) if outdated else marks
 
 
@@ -90,7 +96,7 @@ def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Ga
         uid=metadata.uid,
         created_seconds=unix_seconds(metadata.creation_timestamp),
         source=GangSource.UPSTREAM,
-        phase="Scheduled" if _is_true(told, CONDITION_SCHEDULED) else "",
+        phase=GangPhase.SCHEDULED if _is_true(told, CONDITION_SCHEDULED) else GangPhase.UNSET,
         partial_seconds=partially_bound_since(told),
     )
 

@@ -16,7 +16,7 @@ from msgspec import Meta, field
 from kube.dialects.documents.document import checked
 from kube.objects import NodeSLO
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band
-from model.strategy import CpuLimitPolicy, HostApplication
+from model.strategy import CpuLimitPolicy, HostApplication, SuppressPolicy
 
 T = TypeVar("T")
 
@@ -27,12 +27,12 @@ _THRESHOLD = "resourceUsedThresholdWithBE"
 _Path = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]*$")]
 
 
-class SuppressPolicy(StrEnum):
-    """Koordinator's two, and ours."""
+class SuppressPolicyText(StrEnum):
+    """model.strategy.SuppressPolicy as documents write it: an empty text is as none."""
 
-    ADAPTIVE = "adaptive"
-    CFS_QUOTA = "cfsQuota"
-    CPUSET = "cpuset"
+    ADAPTIVE = SuppressPolicy.ADAPTIVE.value
+    CFS_QUOTA = SuppressPolicy.CFS_QUOTA.value
+    CPUSET = SuppressPolicy.CPUSET.value
     UNSET = ""
 
 
@@ -47,7 +47,7 @@ class SuppressFields(msgspec.Struct, frozen=True):
 
     threshold_pct: _Percent | None = field(name="cpuSuppressThresholdPercent", default=None)
     min_pct: _Percent | None = field(name="cpuSuppressMinPercent", default=None)
-    policy: SuppressPolicy | None = field(name="cpuSuppressPolicy", default=None)
+    policy: SuppressPolicyText | None = field(name="cpuSuppressPolicy", default=None)
 
 
 class EvictionPolicy(StrEnum):

@@ -18,6 +18,7 @@ from kube.dialects.documents.document import GoDuration, check_depth, checked
 from kube.dialects.documents.spelling import unknown_fields
 from model.fault import ConfigurationFault
 from model.loadlimits import StatisticKind
+from model.scoring import ScorePlugin, ScoringStrategyType
 from model.workload import MatchPolicy
 
 NAME = "koord-scheduler-config"
@@ -96,7 +97,7 @@ class _Ratio(msgspec.Struct, frozen=True):
 class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
     """`type` is one of kube-scheduler's three strategies."""
 
-    type: Annotated[str, Meta(pattern="^(LeastAllocated|MostAllocated|RequestedToCapacityRatio)$")] | None = None
+    type: ScoringStrategyType | None = None
     resources: list[ResourceWeight] | None = None
     requested_to_capacity_ratio: _Ratio | None = None
 
@@ -127,7 +128,7 @@ class InterPodAffinityArgs(_Typed, frozen=True, rename="camel"):
 class ProfileArgs(msgspec.Struct, frozen=True):
     """One profile; None where it has no arguments for a plugin.
 
-    `weights` are those of score plugins by name, 0 of one that is switched off.
+    `weights` are those of score plugins, 0 of one that is switched off.
     """
 
     scheduler_name: str = ""
@@ -136,7 +137,7 @@ class ProfileArgs(msgspec.Struct, frozen=True):
     fit: FitArgs | None = None
     balanced: BalancedArgs | None = None
     inter_pod_affinity: InterPodAffinityArgs | None = None
-    weights: tuple[tuple[str, int], ...] = ()
+    weights: tuple[tuple[ScorePlugin, int], ...] = ()
 
 
 class SchedulerConfig(msgspec.Struct, frozen=True):
@@ -177,19 +178,15 @@ class _Configuration(msgspec.Struct, frozen=True, rename="camel"):
 
 ARGUMENTS: Mapping[str, tuple[str, type[Any]]] = {
     "Coscheduling": ("coscheduling", CoschedulingArgs),
-    "LoadAwareScheduling": ("load_aware", LoadAwareArgs),
-    "NodeResourcesFit": ("fit", FitArgs),
-    "NodeResourcesBalancedAllocation": ("balanced", BalancedArgs),
-    "InterPodAffinity": ("inter_pod_affinity", InterPodAffinityArgs),
+    ScorePlugin.LOAD: ("load_aware", LoadAwareArgs),
+    ScorePlugin.FIT: ("fit", FitArgs),
+    ScorePlugin.BALANCE: ("balanced", BalancedArgs),
+    ScorePlugin.POD_AFFINITY: ("inter_pod_affinity", InterPodAffinityArgs),
 }
 """Plugins whose arguments are heeded: the field of ProfileArgs, and what is read."""
-SCORES = (
-    *("NodeResourcesFit", "NodeResourcesBalancedAllocation", "LoadAwareScheduling", "NodeAffinity", "TaintToleration"),
-    *("PodTopologySpread", "InterPodAffinity"),
-)
-"""Score plugins whose weight is heeded."""
+_SCORES = frozenset(ScorePlugin)
 _ALWAYS = frozenset(
-    {*ARGUMENTS, *SCORES, "PrioritySort", "DefaultPreemption", "DefaultBinder", "DefaultPreBind", "SchedulingGates"}
+    {*ARGUMENTS, *_SCORES, "PrioritySort", "DefaultPreemption", "DefaultBinder", "DefaultPreBind", "SchedulingGates"}
     | {"NodeName", "NodePorts", "NodeUnschedulable", "VolumeZone", "VolumeBinding"}
 )
 """Plugins whose work is done here, whether a profile lists them or not."""
@@ -251,20 +248,20 @@ def _check_shape(shape: tuple[ShapePoint, ...], where: str) -> None:
         )
 
 
-def _weights(told: _Profile, where: str) -> dict[str, int]:
+def _weights(told: _Profile, where: str) -> dict[ScorePlugin, int]:
     """As kube-scheduler merges them: what is switched off first, then what is switched on; no weight is 1."""
-    weights: dict[str, int] = {}
+    weights: dict[ScorePlugin, int] = {}
     for name in ("multiPoint", "score"):
         point = (told.plugins or {}).get(name) or _Point()
         off = {each.name for each in point.disabled or ()}
-        weights |= {plugin: 0 for plugin in SCORES if plugin in off or "*" in off}
+        weights |= {plugin: 0 for plugin in ScorePlugin if plugin in off or "*" in off}
         for index, each in enumerate(point.enabled or ()):
-            if each.name in SCORES:
+            if each.name in _SCORES:
                 weight = each.weight or 1
                 if weight > 100:
                     field = f"{where}.plugins.{name}.enabled[{index}].weight"
                     raise ConfigurationFault(field, f"is {weight}", "write 1 to 100")
-                weights[each.name] = weight
+                weights[ScorePlugin(each.name)] = weight
     return weights
 
 
@@ -288,7 +285,7 @@ def _not_served_of(profile: _Profile, where: str) -> Iterator[str]:
             yield from _not_served_resources(plugin.args or {}, field)
     for point, found in sorted((profile.plugins or {}).items()):
         off = sorted(each.name for each in (found.disabled if found else None) or () if each.name in _ALWAYS)
-        off = [name for name in off if point not in ("score", "multiPoint") or name not in SCORES]
+        off = [name for name in off if point not in ("score", "multiPoint") or name not in _SCORES]
         on = {each.name for each in (found.enabled if found else None) or ()}
         if kept := [name for name in off if name not in on]:
             yield f"{where}.plugins.{point}.disabled: {', '.join(kept)} cannot be switched off there"

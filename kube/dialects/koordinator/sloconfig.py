@@ -27,6 +27,7 @@ from model.strategy import (
     MidMode,
     NormalizationStrategy,
     RatioModel,
+    SuppressPolicy,
     SuppressStrategy,
 )
 
@@ -245,7 +246,7 @@ def suppress_overlaid(strategy: SuppressStrategy, layer: SuppressFields) -> Supp
     """What the layer sets replaces what was."""
     changes = _set(layer)
     if "policy" in changes:
-        changes["policy"] = changes["policy"].value or strategy.policy
+        changes["policy"] = SuppressPolicy(changes["policy"].value or strategy.policy)
     return msgspec.structs.replace(strategy, **changes)
 
 

@@ -19,11 +19,11 @@ from kube.dialects.upstream.amounts import Amounts, amounts_of
 from kube.dialects.upstream.storage import claim, volume
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from model.node import Node, Taint
+from model.node import Node, Taint, TaintEffect
 from model.pod.affinity import Affinity, HostPort
 from model.pod.colocation import Colocation
 from model.pod.pod import Pod
-from model.pod.spec import PodSpec, Toleration
+from model.pod.spec import PodSpec, Toleration, TolerationOperator
 from model.pod.status import PodStatus
 from model.priority import PriorityClass
 from model.qos import KubernetesQoS
@@ -32,6 +32,8 @@ from model.selector import Selector
 
 __all__ = ["budget", "claim", "namespace_labels", "node", "pod", "priority_class", "volume"]
 
+_EFFECTS = {member.value: member for member in TaintEffect}
+_EFFECTS = {member.value: member for member in TaintEffect}
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _CONFIG_MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30
@@ -154,7 +156,7 @@ def node(source: objects.Node) -> Node:
         allocatable=parse_resources(source.status.allocatable or {}, f"{where}.allocatable"),
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
-        taints=tuple(Taint(item.key, item.value, item.effect) for item in source.spec.taints or []),
+        taints=tuple(Taint(item.key, item.value, _effect(item.effect)) for item in source.spec.taints or []),
         unschedulable=source.spec.unschedulable,
         uid=metadata.uid,
     )
@@ -202,7 +204,13 @@ def _cgroup_uid(metadata: objects.Metadata) -> str:
 
 
 def _toleration(source: objects.Toleration) -> Toleration:
-    return Toleration(source.key, source.operator or "Equal", source.value, source.effect)
+    exists = source.operator == TolerationOperator.EXISTS
+    operator = TolerationOperator.EXISTS if exists else TolerationOperator.EQUAL
+    return Toleration(source.key, operator, source.value, _effect(source.effect) if source.effect else None)
+
+
+def _effect(word: str) -> TaintEffect:
+    return _EFFECTS.get(word, TaintEffect.UNKNOWN)
 
 
 def _host_ports(spec: objects.PodSpec) -> Iterator[HostPort]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from model.node import Taint
 from model.pod.affinity import NodeTerm
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, TolerationOperator
 from scheduler.core.filters import volumes
 from scheduler.core.filters.nodes import matching
 from scheduler.core.picture.podclass import Tolerance
@@ -102,16 +102,16 @@ def _untolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> lis
 
 def _first_untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> str:
     for taint in taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(tolerations, taint):
+        if taint.effect.refuses and not tolerates(tolerations, taint):
             return f"{UNTOLERATED} {{{taint.key}: {taint.value}}}"
     return ""
 
 
 def _matches(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
+    if toleration.effect is not None and toleration.effect is not taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    if toleration.operator == "Exists":
+    if toleration.operator is TolerationOperator.EXISTS:
         return True
     return bool(toleration.key) and toleration.value == taint.value

@@ -14,11 +14,8 @@ import msgspec
 
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
-from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
+from model.workload import Gang, GangPhase, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.roster import Roster, age
-
-RAN = ("Running", "Finished")
-"""PodGroup phases that a gang reaches only with its minimum of members running or through."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -103,7 +100,7 @@ def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     if spec.problem:
         return False
     running = sum(pod.status.phase is PodPhase.RUNNING for pod in members.placed)
-    told = gang is not None and (gang.phase in RAN or gang.whole_seconds > 0)
+    told = gang is not None and (gang.phase.ran or gang.whole_seconds > 0)
     return told or running + len(members.succeeded) >= spec.min_member
 
 
@@ -111,5 +108,5 @@ def _meets(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     """Whether the minimum has a node, or had one by the PodGroup's status; a kubelet may undo `Scheduled`."""
     if spec.problem:
         return False
-    told = gang is not None and gang.phase == "Scheduled" and not members.rejected
+    told = gang is not None and gang.phase is GangPhase.SCHEDULED and not members.rejected
     return told or members.satisfied >= spec.min_member

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import msgspec
 
 from model.pod.status import PodPhase
-from model.workload import Notes
-from scheduler.core.gangs.minimum import RAN, Part
+from model.workload import GangPhase, Notes
+from scheduler.core.gangs.minimum import Part
 from scheduler.core.gangs.roster import Roster
 
 
@@ -23,7 +23,7 @@ class GangStatus(msgspec.Struct, frozen=True):
     placing it began (scheduleStartTime, Unix seconds), 0 before.
     """
 
-    phase: str = ""
+    phase: GangPhase = GangPhase.UNSET
     scheduled: int = 0
     running: int = 0
     succeeded: int = 0
@@ -32,7 +32,7 @@ class GangStatus(msgspec.Struct, frozen=True):
     start_seconds: float = 0.0
 
 
-def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
+def gang_status(before: GangPhase, min_member: int, members: Roster, bound: int) -> GangStatus:
     """The phase after phase `before`, and counts; `bound` is how many placed members the API server has confirmed."""
     running = sum(pod.status.phase is PodPhase.RUNNING for pod in members.placed)
     succeeded, failed = len(members.succeeded), len(members.failed)
@@ -48,8 +48,8 @@ def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], no
     Koordinator names the owners once the group leaves Pending, and dates the first Scheduling only; a phase that was
     passed through within one step is dated too. Whole seconds, as the API keeps no finer ones.
     """
-    begun = status.phase not in ("", "Pending", "PreScheduling")
-    occupied = ",".join(sorted(set(owners))) if status.phase != "Pending" else ""
+    begun = status.phase.begun
+    occupied = ",".join(sorted(set(owners))) if status.phase is not GangPhase.PENDING else ""
     return msgspec.structs.replace(
         status,
         occupied_by=before.occupied_by or occupied,
@@ -72,31 +72,31 @@ def noted(before: Notes, part: Part, since: float, now: float) -> Notes:
     return Notes(before.partial_seconds or float(int(since or begins)), 0.0)
 
 
-def marks_due(marks: Notes, notes: Notes, phase: str) -> Notes | None:
+def marks_due(marks: Notes, notes: Notes, phase: GangPhase) -> Notes | None:
     """What to mark a PodGroup with before its phase becomes `phase`; None where both together will say the notes.
 
     Scheduled says that the minimum is bound, Running and Finished that it ran. So marks wait until the phase is about
     to say less, and a gang that is bound in one go is marked once, with its first binding.
     """
-    told = phase in RAN or (phase == "Scheduled" and not notes.whole_seconds)
+    told = phase.ran or (phase is GangPhase.SCHEDULED and not notes.whole_seconds)
     return None if told or notes == marks else notes
 
 
-def _phase(counts: GangStatus, minimum: int, total: int) -> str:
+def _phase(counts: GangStatus, minimum: int, total: int) -> GangPhase:
     """The phase after `counts.phase` for `total` pods.
 
     PreScheduling is a step on the way from Pending, which Koordinator's controller leaves with its next look.
     """
     before, scheduled, running = counts.phase, counts.scheduled, counts.running
     succeeded, failed = counts.succeeded, counts.failed
-    if minimum < 1 or total == 0 or (before in ("", "Pending") and total < minimum):
-        return "Pending"
+    if minimum < 1 or total == 0 or (before in (GangPhase.UNSET, GangPhase.PENDING) and total < minimum):
+        return GangPhase.PENDING
     if failed and failed + running + succeeded >= minimum:
-        return "Failed"
+        return GangPhase.FAILED
     if succeeded >= minimum:
-        return "Finished"
+        return GangPhase.FINISHED
     if running + succeeded >= minimum:
-        return "Running"
+        return GangPhase.RUNNING
     if scheduled >= minimum:
-        return "Scheduled"
-    return "Scheduling"
+        return GangPhase.SCHEDULED
+    return GangPhase.SCHEDULING

@@ -13,19 +13,20 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from model.scoring import ScoringStrategyType
 from scheduler.core.picture.percent import FULL, percent
 from scheduler.core.picture.snapshot import Amounts
-from scheduler.core.scores.policy import ScorePolicy, ShapePoint, Strategy
+from scheduler.core.scores.policy import ScorePolicy, ShapePoint
 
 
 def fit_scores(policy: ScorePolicy, requested: Amounts, allocatable: Amounts, weights: Amounts) -> Amounts:
     """By the policy's strategy; `weights` are one a resource."""
     match policy.strategy:
-        case Strategy.SPREAD:
+        case ScoringStrategyType.SPREAD:
             return least_allocated(requested, allocatable, weights)
-        case Strategy.BINPACK:
+        case ScoringStrategyType.BINPACK:
             return most_allocated(requested, allocatable, weights)
-        case Strategy.RATIO:
+        case ScoringStrategyType.RATIO:
             return capacity_ratio(requested, allocatable, weights, policy.shape)
 
 

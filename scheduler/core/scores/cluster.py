@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from model.scoring import ScorePlugin
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
@@ -30,7 +31,7 @@ class Asker(msgspec.Struct, frozen=True):
 class ClusterScore(NamedTuple):
     """A score by its plugin's name: `points` by row, None where it tells no node from another."""
 
-    name: str
+    name: ScorePlugin
     weight: Callable[[ScorePolicy], int]
     points: Callable[[PodIndex, NodeTraits, Asker, Mask], Amounts | None]
 
@@ -81,8 +82,8 @@ def _interpod(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: M
 
 
 CLUSTER_SCORES = (
-    ClusterScore("TaintToleration", attrgetter("taint_weight"), _taints),
-    ClusterScore("NodeAffinity", attrgetter("affinity_weight"), _affinity),
-    ClusterScore("PodTopologySpread", attrgetter("spread_weight"), _spread),
-    ClusterScore("InterPodAffinity", attrgetter("company_weight"), _interpod),
+    ClusterScore(ScorePlugin.TAINTS, attrgetter("taint_weight"), _taints),
+    ClusterScore(ScorePlugin.NODE_AFFINITY, attrgetter("affinity_weight"), _affinity),
+    ClusterScore(ScorePlugin.SPREAD, attrgetter("spread_weight"), _spread),
+    ClusterScore(ScorePlugin.POD_AFFINITY, attrgetter("company_weight"), _interpod),
 )

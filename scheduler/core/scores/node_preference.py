@@ -9,14 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import PreferredNodes
 from model.pod.spec import Toleration
 from scheduler.core.filters.nodes import matching
 from scheduler.core.filters.static import tolerates
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 
-_EFFECT = "PreferNoSchedule"
+_EFFECT = TaintEffect.PREFER_NO_SCHEDULE
 
 
 def preferred(traits: NodeTraits, terms: tuple[PreferredNodes, ...]) -> Amounts:
@@ -36,7 +36,7 @@ def _tainted(traits: NodeTraits) -> Mask:
     known = traits.index.masks.get(_EFFECT)
     if known is not None:
         return known
-    found = [any(taint.effect == _EFFECT for taint in taints) for taints in traits.taints]
+    found = [any(taint.effect is _EFFECT for taint in taints) for taints in traits.taints]
     return traits.index.remember(_EFFECT, np.array(found, bool))
 
 
@@ -46,5 +46,5 @@ def _untolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> Amo
     number: dict[tuple[Taint, ...], int] = {}
     for taints in traits.taints:
         if taints not in number:
-            number[taints] = sum(t.effect == _EFFECT and not tolerates(tolerations, t) for t in taints)
+            number[taints] = sum(t.effect is _EFFECT and not tolerates(tolerations, t) for t in taints)
     return np.array([number[taints] for taints in traits.taints], np.int64)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
+from model.scoring import ScoringStrategyType
 
 _Weight = Annotated[int, Meta(ge=0, le=100)]
-
-
-class Strategy(StrEnum):
-    """scoringStrategy.type of NodeResourcesFit."""
-
-    SPREAD = "LeastAllocated"
-    BINPACK = "MostAllocated"
-    RATIO = "RequestedToCapacityRatio"
 
 
 class ScoredResource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
@@ -40,12 +32,12 @@ class ScorePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache
     """Weights are kube-scheduler's defaults, resources Koordinator's shipped profile; weight 0 switches a score off."""
 
     strategy: Annotated[
-        Strategy,
+        ScoringStrategyType,
         Meta(
             description="LeastAllocated spreads, MostAllocated packs, RequestedToCapacityRatio follows shape. For lone "
             "pods; a gang is packed onto few nodes whatever stands here."
         ),
-    ] = Strategy.SPREAD
+    ] = ScoringStrategyType.SPREAD
     shape: Annotated[
         tuple[ShapePoint, ...],
         Meta(min_length=1, description="Points by rising utilisation; without others, packing as MostAllocated."),

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from model.resources import CPU, MEMORY
+from model.scoring import ScorePlugin
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.score import load_scores
 from scheduler.core.picture.podclass import ClassMemo, PodClass
@@ -100,15 +101,15 @@ def _load(ask: ScoreAsk, at: Amounts | slice) -> Amounts | int:
 class RowScore(NamedTuple):
     """A score by its plugin's name: `points` (0 to 100) for rows, or one number for all of them."""
 
-    name: str
+    name: ScorePlugin
     weight: Callable[[ScorePolicy], int]
     points: Callable[[ScoreAsk, Amounts | slice], Amounts | int]
 
 
 ROW_SCORES = (
-    RowScore("NodeResourcesFit", attrgetter("fit_weight"), _fit),
-    RowScore("NodeResourcesBalancedAllocation", attrgetter("balance_weight"), _balance),
-    RowScore("LoadAwareScheduling", attrgetter("load_weight"), _load),
+    RowScore(ScorePlugin.FIT, attrgetter("fit_weight"), _fit),
+    RowScore(ScorePlugin.BALANCE, attrgetter("balance_weight"), _balance),
+    RowScore(ScorePlugin.LOAD, attrgetter("load_weight"), _load),
 )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from model.node import Node
+from model.node import Node, TaintEffect
 from model.pod.affinity import NodeTerm, PodTerm, SpreadConstraint
 from model.pod.pod import Pod
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Requirement
 from scheduler.core.filters import podaffinity, ports, spread
 
@@ -166,9 +166,9 @@ def _counted(pod: Pod, constraint: SpreadConstraint, other: Pod) -> bool:
 
 def tolerated(pod: Pod, node: Node) -> bool:
     def tolerates(toleration: Toleration, key: str, value: str, effect: str) -> bool:
-        if toleration.effect not in ("", effect) or toleration.key not in ("", key):
+        if toleration.effect not in (None, effect) or toleration.key not in ("", key):
             return False
-        return toleration.operator == "Exists" or (toleration.key == key and toleration.value == value)
+        return toleration.operator == TolerationOperator.EXISTS or (toleration.key == key and toleration.value == value)
 
-    hard = [taint for taint in node.taints if taint.effect != "PreferNoSchedule"]
+    hard = [taint for taint in node.taints if taint.effect != TaintEffect.PREFER_NO_SCHEDULE]
     return all(any(tolerates(t, taint.key, taint.value, taint.effect) for t in pod.spec.tolerations) for taint in hard)

@@ -16,12 +16,12 @@ from agent.core.observe.knobs import cpuset_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Places, PodPlace
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.strategy import SuppressPolicy, SuppressStrategy
 from model.topology import Processor
 from tests.pods import with_fields
 
 V1, V2 = Layout("/kubepods"), Layout("/kubepods", version=2)
-CPUSET = SuppressStrategy(policy="cpuset")
+CPUSET = SuppressStrategy(policy=SuppressPolicy.CPUSET)
 POD, BOX = "/kubepods/besteffort/podx", "/kubepods/besteffort/podx/box"
 PLACES = Places({"uid-job": PodPlace(POD, {"box": BOX})}, (POD, BOX))
 MACHINE = tuple(Processor(cpu, cpu, 0, 0) for cpu in range(8))
@@ -34,7 +34,7 @@ def lists(layout: Layout = V1) -> tuple[Knob, Knob, Knob]:
 
 @pytest.mark.parametrize(
     ("strategy", "wanted"),
-    [(CPUSET, True), (SuppressStrategy(), False), (SuppressStrategy(False, policy="cpuset"), False)],
+    [(CPUSET, True), (SuppressStrategy(), False), (SuppressStrategy(False, policy=SuppressPolicy.CPUSET), False)],
 )
 def test_what_is_read(strategy: SuppressStrategy, wanted: bool) -> None:
     """Below the root on v1 alone, while lists of ours may be in force."""

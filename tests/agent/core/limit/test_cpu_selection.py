@@ -21,7 +21,7 @@ from agent.core.observe.observation import Absence, KnobReading, Missing, Value
 from model.pod.pod import Pod
 from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.strategy import SuppressPolicy, SuppressStrategy
 from model.topology import Processor, parse_cpus
 from tests.pods import with_fields
 
@@ -133,7 +133,7 @@ def decide(build: Any, kernel: Any, cpus: int = 8, **more: Any) -> tuple[Limit, 
     usage = build.usage(pods={"uid-web": build.averages(online)}, unlisted_system=build.averages(system))
     usage = replace(usage, online=build.averages(online))
     fields = {key: more.pop(key) for key in ("size", "demand", "unknown", "relief") if key in more}
-    strategy = SuppressStrategy(policy="cpuset", **more.pop("strategy", {}))
+    strategy = SuppressStrategy(policy=SuppressPolicy.CPUSET, **more.pop("strategy", {}))
     flags = {key: more.pop(key) for key in ("braked", "unsettled") if key in more}
     known = {"size": NodeSize(cpus * 1000), "demand": by_pods(usage, (), ()), **fields}
     situation = Situation(

@@ -30,7 +30,7 @@ from model.pod.pod import Pod
 from model.pod.spec import Container
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
-from model.strategy import EvictionStrategy, SuppressStrategy
+from model.strategy import EvictionStrategy, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
 from tests.pods import with_fields
 
@@ -242,7 +242,7 @@ def test_everything_of_the_root_is_read(build: Any) -> None:
     assert knobs_to_read(LimitMemory(), build.layout, Places(), facts()) == build.knobs.all
     more = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(pods=(job(build),)))
     assert len(more) == len(build.knobs.all) + 7
-    lists = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(policy="cpuset"))
+    lists = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(policy=SuppressPolicy.CPUSET))
     assert lists[len(build.knobs.all) :] == tuple(cpuset_knob(build.layout, path) for path in (POD, BOX))
 
 
@@ -308,17 +308,17 @@ def cpus(build: Any, at: float, memory: LimitMemory, readings: Any, **more: Any)
 def test_policy_cpuset_and_back(build: Any) -> None:
     """Lists are set, then the quota is released; with another policy it is the other way round."""
     root = build.knobs.cpuset
-    on, off = facts(policy="cpuset"), facts()
+    on, off = facts(policy=SuppressPolicy.CPUSET), facts()
     quota = KnobReading(60_000, 60_000, -1)
     readings = read_all(build, LimitMemory(), on, build.layout, **{"cpu.cfs_quota_us": quota})
-    memory, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset")
+    memory, limits = cpus(build, 10, LimitMemory(), readings, policy=SuppressPolicy.CPUSET)
     assert {limit.value for knob, limit in limits.limits.items() if knob.file == root.file} == {"0-3"}
     assert limits.limits[build.knobs.quota].value == 60_000
     assert limits.decisions[build.knobs.quota].reason is Reason.CPUS_HELD
     assert limits.brake is not None and limits.brake.ceiling_us == 60_000
     ours = KnobReading("0-3", "0-3", "0-7")
     readings = read_all(build, memory, on, build.layout, **{"cpu.cfs_quota_us": quota, "cpuset.cpus": ours})
-    memory, limits = cpus(build, 11, memory, readings, policy="cpuset")
+    memory, limits = cpus(build, 11, memory, readings, policy=SuppressPolicy.CPUSET)
     assert limits.limits[build.knobs.quota].value == -1
     assert limits.decisions[build.knobs.quota].reason is Reason.KNOB_RELEASED
     assert limits.ceiling is limits.decisions[root] and limits.ceiling.value == 4
@@ -352,28 +352,32 @@ REFUSED: dict[str, Any] = {
 @pytest.mark.parametrize("list_", REFUSED.values(), ids=REFUSED)
 def test_a_list_that_is_not_in_force_has_a_quota_in_its_stead(build: Any, list_: Any) -> None:
     """From the tick after it was decided, as policy cfsQuota has it, and the brake cuts by it; lifted with the list."""
-    on, quota = facts(policy="cpuset"), build.knobs.quota
+    on, quota = facts(policy=SuppressPolicy.CPUSET), build.knobs.quota
     readings = read_all(build, LimitMemory(), on, build.layout, **{"cpuset.cpus": list_})
-    memory, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset")
+    memory, limits = cpus(build, 10, LimitMemory(), readings, policy=SuppressPolicy.CPUSET)
     assert limits.limits[quota].value == -1
-    memory, limits = cpus(build, 11, memory, readings, policy="cpuset")
+    memory, limits = cpus(build, 11, memory, readings, policy=SuppressPolicy.CPUSET)
     # 65 % of 800,000 less 160,000
     assert limits.limits[quota].value == 360_000
     assert limits.ceiling is limits.decisions[quota] and limits.ceiling.reason is Reason.QUOTA_LOWERED
     assert "in the CPU list's stead" in limits.ceiling.detail
     assert limits.brake is not None and limits.brake.ceiling_us == 360_000 and limits.brake.knob == quota
     kept = {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7"), "cpu.cfs_quota_us": KnobReading(360_000, 360_000, -1)}
-    memory, limits = cpus(build, 12, memory, read_all(build, memory, on, build.layout, **kept), policy="cpuset")
+    memory, limits = cpus(
+        build, 12, memory, read_all(build, memory, on, build.layout, **kept), policy=SuppressPolicy.CPUSET
+    )
     assert limits.limits[quota].value == -1 and limits.decisions[quota].reason is Reason.KNOB_RELEASED
 
 
 def test_a_list_that_is_narrowed_tick_by_tick_needs_no_quota(build: Any) -> None:
     """What was decided a tick ago is in force; that it is to be narrower now is no loss."""
-    on = facts(policy="cpuset")
-    memory, _ = cpus(build, 10, LimitMemory(), read_all(build, LimitMemory(), on, build.layout), policy="cpuset")
+    on = facts(policy=SuppressPolicy.CPUSET)
+    memory, _ = cpus(
+        build, 10, LimitMemory(), read_all(build, LimitMemory(), on, build.layout), policy=SuppressPolicy.CPUSET
+    )
     wider = {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7")}
     readings = read_all(build, memory, on, build.layout, **wider)
-    _, limits = cpus(build, 11, memory, readings, policy="cpuset", system_cpus=(0, 1, 2, 3, 4, 5))
+    _, limits = cpus(build, 11, memory, readings, policy=SuppressPolicy.CPUSET, system_cpus=(0, 1, 2, 3, 4, 5))
     assert limits.limits[build.knobs.cpuset].value != "0-3"
     assert limits.limits[build.knobs.quota].value == -1
 
@@ -391,7 +395,7 @@ def test_without_a_list_the_quota_stands(build: Any, more: dict[str, Any], used:
     """Policy cpuset lifts no ceiling in whose place it has none."""
     more = dict(more)
     held = {"cpu.cfs_quota_us": KnobReading(60_000, 60_000, -1), "cpuset.cpus": more.pop("cpus", "0-7")}
-    told = facts(**{"policy": "cpuset", "processors": MACHINE, **more})
+    told = facts(**{"policy": SuppressPolicy.CPUSET, "processors": MACHINE, **more})
     seen = build.seen(10, node=build.node(8000), knobs=read_all(build, LimitMemory(), told, build.layout, **held))
     _, limits = decide_limits(LimitMemory(), build.layout, seen, build.usage() if used else None, told)
     found = limits.decisions[build.knobs.quota]
@@ -433,7 +437,7 @@ def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
     paths = {pod.uid: PodPlace(f"{POD}{i}", {"main": f"{POD}{i}/main"}) for i, pod in enumerate(pods)}
     below = tuple(path for place in paths.values() for path in (place.path, *place.containers.values()))
     places, memory = Places(paths, below), LimitMemory()
-    told = facts(policy="cpuset", processors=MACHINE, pods=tuple(pods))
+    told = facts(policy=SuppressPolicy.CPUSET, processors=MACHINE, pods=tuple(pods))
     kernel: dict[Any, KnobReading] = {}
     for second in range(12):
         read = knobs_to_read(memory, build.layout, places, told)
@@ -449,12 +453,12 @@ def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
 
 def test_excluded_cpus(build: Any) -> None:
     """Reserved, and the system's own."""
-    readings = read_all(build, LimitMemory(), facts(policy="cpuset"), build.layout)
-    more = {"policy": "cpuset", "reserved_cpus": (0,), "system_cpus": (2, 3)}
+    readings = read_all(build, LimitMemory(), facts(policy=SuppressPolicy.CPUSET), build.layout)
+    more = {"policy": SuppressPolicy.CPUSET, "reserved_cpus": (0,), "system_cpus": (2, 3)}
     _, limits = cpus(build, 10, LimitMemory(), readings, **more)
     assert limits.limits[build.knobs.cpuset].value == "1,4-6"
     del more["policy"]
-    _, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset", pods=None)
+    _, limits = cpus(build, 10, LimitMemory(), readings, policy=SuppressPolicy.CPUSET, pods=None)
     assert limits.ceiling.reason is Reason.PODS_UNKNOWN and limits.limits[build.knobs.cpuset].value == "0-7"
 
 
@@ -522,7 +526,7 @@ def test_idle(build: Any) -> None:
 
 def test_what_is_remembered_goes_through_a_journal(build: Any) -> None:
     """A replay starts from it."""
-    told = facts(pods=(job(build),), policy="cpuset", processors=MACHINE)
+    told = facts(pods=(job(build),), policy=SuppressPolicy.CPUSET, processors=MACHINE)
     seen = build.seen(10, burstable=waiting(0), places=PLACES, knobs=read_all(build, LimitMemory(), told, build.layout))
     memory, _ = decide_limits(LimitMemory(), build.layout, seen, build.usage(), told)
     later = replace(seen, monotonic_seconds=11.0, burstable=waiting(500_000))

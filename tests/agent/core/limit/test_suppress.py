@@ -16,7 +16,7 @@ from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.observation import Absence, Missing
 from model.decision import Decision
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.strategy import SuppressPolicy, SuppressStrategy
 
 STRATEGY = SuppressStrategy(threshold_pct=95)
 OFF = SuppressStrategy(enable=False)
@@ -231,7 +231,7 @@ def test_cfs_quota(build: Any, current: int, more: dict[str, Any], expected: int
         build,
         current,
         by_pod=(web, job),
-        strategy=SuppressStrategy(policy="cfsQuota", threshold_pct=pct),
+        strategy=SuppressStrategy(policy=SuppressPolicy.CFS_QUOTA, threshold_pct=pct),
         pods={web.uid: build.averages(busy, live=before), job.uid: build.averages(700)},
         host_applications={"exporter": build.averages(50)},
         unlisted_system=build.averages(150),
@@ -244,7 +244,7 @@ def test_the_brake_of_cfs_quota_sees_cgroups(build: Any) -> None:
     """Its base makes up for what cgroup counters call online and the pod list does not: with the use of now it cuts
     to exactly the ceiling."""
     web = build.pod("web")
-    quota = SuppressStrategy(policy="cfsQuota")
+    quota = SuppressStrategy(policy=SuppressPolicy.CFS_QUOTA)
     pods = {web.uid: build.averages(300)}
     found = whole(build, UNLIMITED, by_pod=(web,), strategy=quota, pods=pods, online=build.averages(450))
     assert found.base_us - 45_000 == found.decision.value == 130_000 - 10_000 - 30_000
@@ -281,7 +281,7 @@ RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
 @pytest.mark.parametrize(("current", "more", "expected", "reason"), RELEASED.values(), ids=RELEASED.keys())
 def test_quota_beside_cpu_lists(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
     """With policy cpuset the quota is for emergencies."""
-    found = ceiling(build, current, strategy=SuppressStrategy(policy="cpuset"), **{"listed": True, **more})
+    found = ceiling(build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"listed": True, **more})
     assert (found.value, found.reason) == (expected, reason)
 
 

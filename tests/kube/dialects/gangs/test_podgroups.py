@@ -18,6 +18,7 @@ from kube.dialects.gangs.podgroups import (
     marks,
     partially_bound,
     partially_bound_since,
+    phase,
     pod_group,
     upstream_gang,
 )
@@ -31,7 +32,7 @@ from kube.objects import (
     UpstreamPodGroupStatus,
 )
 from model.priority import PreemptionPolicy
-from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
+from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
 GANG = "gang.scheduling.koordinator.sh/"
 
@@ -205,6 +206,14 @@ def test_marks_beside_a_phase(phase: str, whole: str | None, expected: tuple[flo
     annotations = {PARTIAL_SINCE: "2026-01-01T00:00:00Z"} | ({WHOLE_SINCE: whole} if whole else {})
     gang = pod_group(PodGroup(metadata(annotations), PodGroupSpec(2), PodGroupStatus(phase)))
     assert (gang.partial_seconds, gang.whole_seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(each.value, each) for each in GangPhase] + [("Odd", GangPhase.UNKNOWN)]
+)
+def test_phase(text: str, expected: GangPhase) -> None:
+    """A phase that nobody here knows is none of the others."""
+    assert phase(PodGroupStatus(text)) is expected
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,14 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
 from model.resources import BATCH_CPU, ResourceVector
-from model.strategy import EvictionStrategy, HostApplication, NormalizationStrategy, RatioModel, SuppressStrategy
+from model.strategy import (
+    EvictionStrategy,
+    HostApplication,
+    NormalizationStrategy,
+    RatioModel,
+    SuppressPolicy,
+    SuppressStrategy,
+)
 
 NODE = "node.koordinator.sh/"
 
@@ -155,7 +162,7 @@ def test_suppression_field_by_field() -> None:
         config_map(resource_threshold_config=document),
         slo(resourceUsedThresholdWithBE={"cpuSuppressThresholdPercent": 65}),
     )
-    assert settings(sources).suppress == SuppressStrategy(True, 65, 5, "cpuset")
+    assert settings(sources).suppress == SuppressStrategy(True, 65, 5, SuppressPolicy.CPUSET)
 
 
 def test_evictions_field_by_field() -> None:

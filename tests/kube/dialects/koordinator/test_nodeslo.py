@@ -16,7 +16,7 @@ from kube.dialects.koordinator.nodeslo import (
     HostApplicationSpec,
     OtherSections,
     SuppressFields,
-    SuppressPolicy,
+    SuppressPolicyText,
     SwitchFields,
     host_application,
     slo_host_applications,
@@ -92,7 +92,7 @@ def test_a_rendered_document() -> None:
     path = CgroupPath(CgroupBase.ROOT, "host-latency-sensitive/", "nginx/")
     assert parts({**RENDERED, "cpuBurstStrategy": None}) == {
         "switch": SwitchFields(True),
-        "suppress": SuppressFields(65, 10, SuppressPolicy.CPUSET),
+        "suppress": SuppressFields(65, 10, SuppressPolicyText.CPUSET),
         "eviction": EvictionFields(70, cpu_limit_policy=EvictionPolicy.REAL_LIMIT),
         "host applications": HostApplicationFields(
             [HostApplicationSpec("nginx", PriorityBand.PROD, QoSClass.LS, path)]

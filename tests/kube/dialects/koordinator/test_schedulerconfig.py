@@ -149,7 +149,10 @@ def test_what_is_heeded_draws_no_word() -> None:
         ),
         (TYPED.replace("30s", "soon"), "defaultTimeout: is 'soon' .expected a duration such as 5m"),
         (TYPED.replace("only-waiting", "some"), "defaultMatchPolicy: is 'some' .write one of only-waiting"),
-        (TYPED.replace("LeastAllocated", "Some"), "scoringStrategy.type: is 'Some'"),
+        (
+            TYPED.replace("LeastAllocated", "Some"),
+            "scoringStrategy.type: is 'Some' .write one of LeastAllocated, MostAllocated",
+        ),
         ("kind: KubeSchedulerConfiguration\nprofiles: 3", "profiles: is 3"),
     ],
 )

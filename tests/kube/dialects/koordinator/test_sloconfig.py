@@ -14,7 +14,7 @@ from kube.dialects.koordinator.nodeslo import (
     EvictionFields,
     EvictionPolicy,
     SuppressFields,
-    SuppressPolicy,
+    SuppressPolicyText,
     SwitchFields,
 )
 from kube.dialects.koordinator.sloconfig import (
@@ -36,6 +36,7 @@ from model.strategy import (
     MidMode,
     NormalizationStrategy,
     RatioModel,
+    SuppressPolicy,
     SuppressStrategy,
 )
 
@@ -176,7 +177,7 @@ def test_thresholds() -> None:
     layers = sloconfig.suppress_layers(config_map(resource_threshold_config=document))
     assert layers is not None
     assert layers.of({}) == (SuppressFields(65),)
-    assert layers.of({"pool": "a"})[1] == SuppressFields(policy=SuppressPolicy.CFS_QUOTA)
+    assert layers.of({"pool": "a"})[1] == SuppressFields(policy=SuppressPolicyText.CFS_QUOTA)
     evictions = sloconfig.eviction_layers(config_map(resource_threshold_config=document))
     assert evictions is not None
     assert evictions.of({"pool": "a"}) == (EvictionFields(70), EvictionFields(cpu_be_usage_threshold_pct=80))
@@ -452,10 +453,10 @@ def test_the_live_window_never_outgrows_the_aggregate_one() -> None:
 
 def test_a_suppress_layer() -> None:
     """An empty policy is silence."""
-    base = SuppressStrategy(threshold_pct=80, policy="cpuset")
-    assert sloconfig.suppress_overlaid(base, SuppressFields(policy=SuppressPolicy.UNSET)) == base
-    found = sloconfig.suppress_overlaid(base, SuppressFields(0, 0, SuppressPolicy.CFS_QUOTA))
-    assert found == SuppressStrategy(True, 0, 0, "cfsQuota")
+    base = SuppressStrategy(threshold_pct=80, policy=SuppressPolicy.CPUSET)
+    assert sloconfig.suppress_overlaid(base, SuppressFields(policy=SuppressPolicyText.UNSET)) == base
+    found = sloconfig.suppress_overlaid(base, SuppressFields(0, 0, SuppressPolicyText.CFS_QUOTA))
+    assert found == SuppressStrategy(True, 0, 0, SuppressPolicy.CFS_QUOTA)
 
 
 def test_an_eviction_layer() -> None:

@@ -11,8 +11,9 @@ from kube import objects
 from kube.dialects.upstream import core_objects
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
+from model.node import TaintEffect
 from model.pod.affinity import HostPort
-from model.pod.spec import Container
+from model.pod.spec import Container, TolerationOperator
 from model.pod.status import PodPhase
 from model.priority import PreemptionPolicy, PriorityClass
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
@@ -326,6 +327,33 @@ def test_node() -> None:
     assert found.unschedulable and found.taints[0].key == "k"
     bare = msgspec.json.decode(b'{"metadata":{"name":"n","labels":null},"spec":{"taints":null}}', type=objects.Node)
     assert core_objects.node(bare).taints == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "effect"),
+    [(each.value, each) for each in TaintEffect] + [("", TaintEffect.UNKNOWN), ("Odd", TaintEffect.UNKNOWN)],
+)
+def test_an_effect_that_nobody_knows_is_none_of_the_others(word: str, effect: TaintEffect) -> None:
+    """A later Kubernetes may have more effects: such a taint keeps no pod away, and its toleration tolerates no other."""
+    body = {"spec": {"taints": [{"key": "k", "effect": word}]}}
+    assert core_objects.node(msgspec.convert(body, objects.Node)).taints[0].effect is effect
+    (found,) = core_objects.pod(pod({"tolerations": [{"key": "k", "effect": word}]})).spec.tolerations
+    assert found.effect is (effect if word else None)
+
+
+@pytest.mark.parametrize(
+    ("word", "operator"),
+    [
+        ("", TolerationOperator.EQUAL),
+        ("Equal", TolerationOperator.EQUAL),
+        ("Exists", TolerationOperator.EXISTS),
+        ("Gt", TolerationOperator.EQUAL),
+    ],
+)
+def test_only_exists_tolerates_every_value(word: str, operator: TolerationOperator) -> None:
+    """An operator that nobody here knows tolerates as little as it can: the very same value."""
+    (found,) = core_objects.pod(pod({"tolerations": [{"key": "k", "operator": word, "value": "5"}]})).spec.tolerations
+    assert (found.operator, found.value) == (operator, "5")
 
 
 def test_containers_are_known_by_the_runtimes_ids() -> None:

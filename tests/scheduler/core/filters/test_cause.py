@@ -9,7 +9,7 @@ import pytest
 from filter_builders import cluster, within
 from scheduler_builders import node, pod, snapshot
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import NodeTerm
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[list[Any], Any, Reason]] = {
         Reason.REQUEST_TOO_LARGE,
     ),
     "a taint beside the selector": (
-        [machine("a"), machine("b", labels={"disk": "ssd"}, taints=(Taint("gone", "", "NoSchedule"),))],
+        [machine("a"), machine("b", labels={"disk": "ssd"}, taints=(Taint("gone", "", TaintEffect.NO_SCHEDULE),))],
         pod(node_selector={"disk": "ssd"}),
         Reason.UNSCHEDULABLE,
     ),

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lengths import at_length
 from scheduler_builders import node, pod
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, HostPort, NodeTerm, PodTerm, SpreadConstraint
 from model.pod.pod import Pod
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.static import selected, verdicts
 from scheduler.core.picture.podclass import class_of, kin_of
@@ -52,7 +52,12 @@ NODE_LABELS = st.fixed_dictionaries(
     {}, optional={ZONE: st.sampled_from(("z1", "z2")), "rack": st.sampled_from(("1", "2", "03"))}
 )
 TAINTS = st.lists(
-    st.builds(Taint, st.sampled_from("kl"), st.sampled_from("vw"), st.sampled_from(("NoSchedule", "PreferNoSchedule"))),
+    st.builds(
+        Taint,
+        st.sampled_from("kl"),
+        st.sampled_from("vw"),
+        st.sampled_from((TaintEffect.NO_SCHEDULE, TaintEffect.PREFER_NO_SCHEDULE)),
+    ),
     max_size=1,
 ).map(tuple)
 PORTS = st.lists(
@@ -103,7 +108,11 @@ def pods(draw: Any, name: str) -> Pod:
             anti_pods=draw(FEW_TERMS),
         ),
         node_selector=draw(st.sampled_from(({}, {}, {ZONE: "z1"}))),
-        tolerations=draw(st.sampled_from(((), (Toleration("k", "Exists"),), (Toleration("k", "Equal", "v"),)))),
+        tolerations=draw(
+            st.sampled_from(
+                ((), (Toleration("k", TolerationOperator.EXISTS),), (Toleration("k", TolerationOperator.EQUAL, "v"),))
+            )
+        ),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.node import Taint
-from model.pod.spec import Toleration
+from model.node import Taint, TaintEffect
+from model.pod.spec import Toleration, TolerationOperator
 from model.resources import BATCH_CPU
 from scheduler.core.filters.fit import counts, fit_error, report, too_small
 from scheduler.core.filters.obstacles import Obstacles
@@ -69,12 +69,12 @@ CASES: dict[str, tuple[list[Any], Any, list[int], str]] = {
     ),
     "tolerated taint": (
         [node(taints=(TAINT,))],
-        pod(tolerations=(Toleration("a", "Equal", "b"),)),
+        pod(tolerations=(Toleration("a", TolerationOperator.EQUAL, "b"),)),
         [2],
         "1/1 nodes are available: .",
     ),
     "PreferNoSchedule does not filter": (
-        [node(taints=(Taint("a", "b", "PreferNoSchedule"),))],
+        [node(taints=(Taint("a", "b", TaintEffect.PREFER_NO_SCHEDULE),))],
         pod(),
         [2],
         "1/1 nodes are available: .",
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[list[Any], Any, list[int], str]] = {
     ),
     "cordon tolerated": (
         [node(unschedulable=True)],
-        pod(tolerations=(Toleration("node.kubernetes.io/unschedulable", "Exists"),)),
+        pod(tolerations=(Toleration("node.kubernetes.io/unschedulable", TolerationOperator.EXISTS),)),
         [2],
         "1/1 nodes are available: .",
     ),
@@ -132,12 +132,12 @@ def test_counts_and_words(name: str) -> None:
 
 
 TOLERATIONS: dict[str, tuple[Toleration, bool]] = {
-    "everything": (Toleration(operator="Exists"), True),
-    "key exists": (Toleration("a", "Exists"), True),
-    "other key": (Toleration("b", "Exists"), False),
-    "value differs": (Toleration("a", "Equal", "c"), False),
-    "effect differs": (Toleration("a", "Exists", "", "NoExecute"), False),
-    "no key, Equal": (Toleration("", "Equal", "b"), False),
+    "everything": (Toleration(operator=TolerationOperator.EXISTS), True),
+    "key exists": (Toleration("a", TolerationOperator.EXISTS), True),
+    "other key": (Toleration("b", TolerationOperator.EXISTS), False),
+    "value differs": (Toleration("a", TolerationOperator.EQUAL, "c"), False),
+    "effect differs": (Toleration("a", TolerationOperator.EXISTS, "", TaintEffect.NO_EXECUTE), False),
+    "no key, Equal": (Toleration("", TolerationOperator.EQUAL, "b"), False),
 }
 
 

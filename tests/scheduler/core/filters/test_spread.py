@@ -8,12 +8,12 @@ import pytest
 from filter_builders import HOST, ZONE, asked, cluster, evenly, pod_index, selector, told
 from scheduler_builders import node, pod
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.selector import Operator, Requirement
 from scheduler.core.filters.spread import SPREAD, UNLABELLED
 
-TAINTED = (Taint("k", "v", "NoSchedule"),)
+TAINTED = (Taint("k", "v", TaintEffect.NO_SCHEDULE),)
 NODES = [
     node("n1", labels={ZONE: "z1", HOST: "n1"}),
     node("n2", labels={ZONE: "z1", HOST: "n2"}),

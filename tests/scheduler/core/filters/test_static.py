@@ -8,9 +8,9 @@ import pytest
 from filter_builders import ZONE, cluster, within
 from scheduler_builders import node, pod
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, NodeTerm
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement
 from model.storage import Claim, Volume
 from scheduler.core.filters.fit import fit_error, report
@@ -73,9 +73,13 @@ def test_the_selector_and_the_affinity_must_both_hold() -> None:
 
 def test_every_effect_and_the_first_untolerated_taint() -> None:
     """NoSchedule and NoExecute keep away, PreferNoSchedule does not; the first one in the way is named."""
-    soft, first, second = Taint("s", "1", "PreferNoSchedule"), Taint("a", "1", "NoExecute"), Taint("b", "2")
+    soft, first, second = (
+        Taint("s", "1", TaintEffect.PREFER_NO_SCHEDULE),
+        Taint("a", "1", TaintEffect.NO_EXECUTE),
+        Taint("b", "2"),
+    )
     seen = cluster(node("n1", taints=(soft, first, second)), node("n2", taints=(soft,)))
-    tolerant = pod(tolerations=(Toleration("a", "Exists", "", "NoExecute"),))
+    tolerant = pod(tolerations=(Toleration("a", TolerationOperator.EXISTS, "", TaintEffect.NO_EXECUTE),))
     for wanted, taint in ((pod(), "{a: 1}"), (tolerant, "{b: 2}")):
         told = report(seen, seen.free, class_of(wanted))
         assert fit_error(told) == f"1/2 nodes are available: 1 node(s) had untolerated taint {taint}."

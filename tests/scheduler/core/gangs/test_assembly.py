@@ -11,7 +11,7 @@ from scheduler_builders import SCHEDULER, annotated, gang, in_group, members, po
 from model.pod.status import PodPhase
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from model.workload import GangSpec, MatchPolicy, TopologyLevel, WorkloadId
+from model.workload import GangPhase, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts, part_of, roster
 from scheduler.core.placement.working_snapshot import Requester
 
@@ -182,12 +182,12 @@ def test_one_bound_pod_does_not_satisfy_a_gang() -> None:
     assert result.candidate.workload.gangs == (("default/train", 2),)
 
 
-ONCE: dict[str, tuple[str, bool, MatchPolicy, int | None]] = {
-    "its status says it ran": ("Running", False, MatchPolicy.ONCE_SATISFIED, 0),
-    "its status says it was bound whole": ("Scheduled", False, MatchPolicy.ONCE_SATISFIED, 0),
-    "it is remembered": ("Scheduling", True, MatchPolicy.ONCE_SATISFIED, 0),
-    "nothing says so": ("Scheduling", False, MatchPolicy.ONCE_SATISFIED, None),
-    "another policy does not ask": ("Running", True, MatchPolicy.WAITING_AND_RUNNING, None),
+ONCE: dict[str, tuple[GangPhase, bool, MatchPolicy, int | None]] = {
+    "its status says it ran": (GangPhase.RUNNING, False, MatchPolicy.ONCE_SATISFIED, 0),
+    "its status says it was bound whole": (GangPhase.SCHEDULED, False, MatchPolicy.ONCE_SATISFIED, 0),
+    "it is remembered": (GangPhase.SCHEDULING, True, MatchPolicy.ONCE_SATISFIED, 0),
+    "nothing says so": (GangPhase.SCHEDULING, False, MatchPolicy.ONCE_SATISFIED, None),
+    "another policy does not ask": (GangPhase.RUNNING, True, MatchPolicy.WAITING_AND_RUNNING, None),
 }
 
 

@@ -8,7 +8,7 @@ from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
-from model.workload import Gang, MatchPolicy, WorkloadId
+from model.workload import Gang, GangPhase, MatchPolicy, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, original, part_of
 from scheduler.core.gangs.roster import roster
 
@@ -18,7 +18,11 @@ def placed(name: str, phase: PodPhase = PodPhase.PENDING, rejected: str = "") ->
 
 
 def part(
-    pods: list[Pod], phase: str = "", match: MatchPolicy = MatchPolicy.ONCE_SATISFIED, *, ran: bool = False
+    pods: list[Pod],
+    phase: GangPhase = GangPhase.UNSET,
+    match: MatchPolicy = MatchPolicy.ONCE_SATISFIED,
+    *,
+    ran: bool = False,
 ) -> Part:
     group: Gang = msgspec.structs.replace(gang(2, match=match), phase=phase)
     return part_of(group.key, roster(pods, (), (SCHEDULER,)), group, ran=ran)
@@ -31,10 +35,10 @@ CASES: dict[str, tuple[Part, bool, bool]] = {
     "bound is met, but no proof that it ran": (part([placed("a"), placed("b")]), True, False),
     "running": (part([placed("a", RUNS), placed("b", RUNS)]), True, True),
     "completed ones count": (part([placed("a", RUNS), placed("b", DONE)]), True, True),
-    "the status says Running": (part([placed("a"), *members(1)], "Running"), True, True),
-    "the status says Scheduled": (part([placed("a"), *members(1)], "Scheduled"), True, False),
-    "the kubelet undid Scheduled": (part([placed("a"), REFUSED], "Scheduled"), False, False),
-    "a failed member says nothing": (part([placed("a"), *members(1)], "Failed"), False, False),
+    "the status says Running": (part([placed("a"), *members(1)], GangPhase.RUNNING), True, True),
+    "the status says Scheduled": (part([placed("a"), *members(1)], GangPhase.SCHEDULED), True, False),
+    "the kubelet undid Scheduled": (part([placed("a"), REFUSED], GangPhase.SCHEDULED), False, False),
+    "a failed member says nothing": (part([placed("a"), *members(1)], GangPhase.FAILED), False, False),
     "it is remembered": (part(members(1), ran=True), True, True),
 }
 
@@ -51,10 +55,14 @@ NEEDED: dict[str, tuple[Part, int, bool]] = {
     "too few exist": (part(members(1)), 2, True),
     "one is placed": (part([placed("a"), *members(1)]), 1, False),
     "met: any number helps": (part([*members(1)], ran=True), 0, False),
-    "waiting and running forgets nothing": (part(members(1), "", MatchPolicy.WAITING_AND_RUNNING, ran=True), 2, True),
-    "only waiting": (part([placed("a"), *members(2)], "", MatchPolicy.ONLY_WAITING), 2, False),
-    "only waiting, too few": (part([placed("a"), *members(1)], "", MatchPolicy.ONLY_WAITING), 2, True),
-    "only waiting, none waits": (part([placed("a"), placed("b")], "", MatchPolicy.ONLY_WAITING), 0, False),
+    "waiting and running forgets nothing": (
+        part(members(1), GangPhase.UNSET, MatchPolicy.WAITING_AND_RUNNING, ran=True),
+        2,
+        True,
+    ),
+    "only waiting": (part([placed("a"), *members(2)], GangPhase.UNSET, MatchPolicy.ONLY_WAITING), 2, False),
+    "only waiting, too few": (part([placed("a"), *members(1)], GangPhase.UNSET, MatchPolicy.ONLY_WAITING), 2, True),
+    "only waiting, none waits": (part([placed("a"), placed("b")], GangPhase.UNSET, MatchPolicy.ONLY_WAITING), 0, False),
 }
 
 

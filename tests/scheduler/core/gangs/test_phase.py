@@ -8,7 +8,7 @@ import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod.status import PodPhase
-from model.workload import Notes
+from model.workload import GangPhase, Notes
 from scheduler.core.gangs.minimum import part_of
 from scheduler.core.gangs.phase import GangStatus, carry_over, gang_status, marks_due, noted
 from scheduler.core.gangs.roster import roster
@@ -19,16 +19,16 @@ def state(name: str, phase: PodPhase) -> Any:
 
 
 P, R, S, F = PodPhase.PENDING, PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED
-CASES: dict[str, tuple[str, list[Any], GangStatus]] = {
-    "no pods": ("Running", [], GangStatus("Pending")),
-    "too few pods": ("", members(1), GangStatus("Pending")),
-    "enough pods": ("Pending", members(2), GangStatus("Scheduling")),
-    "some bound": ("PreScheduling", [state("a", P), *members(1)], GangStatus("Scheduling", 1)),
-    "all bound": ("Scheduling", [state("a", P), state("b", P)], GangStatus("Scheduled", 2)),
-    "running": ("Scheduled", [state("a", R), state("b", R)], GangStatus("Running", 2, 2)),
-    "a member lost": ("Running", [state("a", R), *members(1)], GangStatus("Scheduling", 1, 1)),
-    "finished": ("Running", [state("a", S), state("b", S)], GangStatus("Finished", 2, 0, 2)),
-    "failed": ("Running", [state("a", R), state("b", F)], GangStatus("Failed", 1, 1, 0, 1)),
+CASES: dict[str, tuple[GangPhase, list[Any], GangStatus]] = {
+    "no pods": (GangPhase.RUNNING, [], GangStatus(GangPhase.PENDING)),
+    "too few pods": (GangPhase.UNSET, members(1), GangStatus(GangPhase.PENDING)),
+    "enough pods": (GangPhase.PENDING, members(2), GangStatus(GangPhase.SCHEDULING)),
+    "some bound": (GangPhase.PRE_SCHEDULING, [state("a", P), *members(1)], GangStatus(GangPhase.SCHEDULING, 1)),
+    "all bound": (GangPhase.SCHEDULING, [state("a", P), state("b", P)], GangStatus(GangPhase.SCHEDULED, 2)),
+    "running": (GangPhase.SCHEDULED, [state("a", R), state("b", R)], GangStatus(GangPhase.RUNNING, 2, 2)),
+    "a member lost": (GangPhase.RUNNING, [state("a", R), *members(1)], GangStatus(GangPhase.SCHEDULING, 1, 1)),
+    "finished": (GangPhase.RUNNING, [state("a", S), state("b", S)], GangStatus(GangPhase.FINISHED, 2, 0, 2)),
+    "failed": (GangPhase.RUNNING, [state("a", R), state("b", F)], GangStatus(GangPhase.FAILED, 1, 1, 0, 1)),
 }
 
 
@@ -41,26 +41,26 @@ def test_phases(name: str) -> None:
 
 
 CARRIED: dict[str, tuple[GangStatus, GangStatus, GangStatus]] = {
-    "no owners and no date while pending": (GangStatus("Pending"), GangStatus(), GangStatus("Pending")),
+    "no owners and no date while pending": (GangStatus(GangPhase.PENDING), GangStatus(), GangStatus(GangPhase.PENDING)),
     "owners once its pods are there": (
-        GangStatus("PreScheduling"),
-        GangStatus("Pending"),
-        GangStatus("PreScheduling", occupied_by="default/a,default/b"),
+        GangStatus(GangPhase.PRE_SCHEDULING),
+        GangStatus(GangPhase.PENDING),
+        GangStatus(GangPhase.PRE_SCHEDULING, occupied_by="default/a,default/b"),
     ),
     "dated when placing begins": (
-        GangStatus("Scheduling"),
-        GangStatus("PreScheduling", occupied_by="default/old"),
-        GangStatus("Scheduling", occupied_by="default/old", start_seconds=100.0),
+        GangStatus(GangPhase.SCHEDULING),
+        GangStatus(GangPhase.PRE_SCHEDULING, occupied_by="default/old"),
+        GangStatus(GangPhase.SCHEDULING, occupied_by="default/old", start_seconds=100.0),
     ),
     "dated though Scheduling was passed through": (
-        GangStatus("Running", 2, 2),
-        GangStatus("PreScheduling"),
-        GangStatus("Running", 2, 2, occupied_by="default/a,default/b", start_seconds=100.0),
+        GangStatus(GangPhase.RUNNING, 2, 2),
+        GangStatus(GangPhase.PRE_SCHEDULING),
+        GangStatus(GangPhase.RUNNING, 2, 2, occupied_by="default/a,default/b", start_seconds=100.0),
     ),
     "dated once": (
-        GangStatus("Scheduling"),
-        GangStatus("Running", occupied_by="default/a", start_seconds=50.0),
-        GangStatus("Scheduling", occupied_by="default/a", start_seconds=50.0),
+        GangStatus(GangPhase.SCHEDULING),
+        GangStatus(GangPhase.RUNNING, occupied_by="default/a", start_seconds=50.0),
+        GangStatus(GangPhase.SCHEDULING, occupied_by="default/a", start_seconds=50.0),
     ),
 }
 
@@ -94,17 +94,17 @@ def test_what_is_noted_for_a_restart(name: str) -> None:
 
 
 PARTIAL, WHOLE = Notes(50.0), Notes(0.0, 60.0)
-DUE: dict[str, tuple[Notes, Notes, str, Notes | None]] = {
-    "bindings begin": (Notes(), PARTIAL, "Scheduling", PARTIAL),
-    "it stands": (PARTIAL, PARTIAL, "Scheduling", None),
-    "the minimum is bound, as the phase says": (PARTIAL, Notes(), "Scheduled", None),
-    "it runs, as the phase says": (PARTIAL, WHOLE, "Running", None),
-    "it lost a member before it ran": (PARTIAL, Notes(), "Scheduling", Notes()),
-    "it lost one that ran": (PARTIAL, WHOLE, "Scheduling", WHOLE),
-    "one that ran is bound again, which a kubelet may undo": (PARTIAL, WHOLE, "Scheduled", WHOLE),
-    "its pods are gone": (PARTIAL, WHOLE, "Pending", WHOLE),
-    "it is whole once and for all": (WHOLE, WHOLE, "Scheduling", None),
-    "nobody was bound after all": (PARTIAL, Notes(), "Scheduling", Notes()),
+DUE: dict[str, tuple[Notes, Notes, GangPhase, Notes | None]] = {
+    "bindings begin": (Notes(), PARTIAL, GangPhase.SCHEDULING, PARTIAL),
+    "it stands": (PARTIAL, PARTIAL, GangPhase.SCHEDULING, None),
+    "the minimum is bound, as the phase says": (PARTIAL, Notes(), GangPhase.SCHEDULED, None),
+    "it runs, as the phase says": (PARTIAL, WHOLE, GangPhase.RUNNING, None),
+    "it lost a member before it ran": (PARTIAL, Notes(), GangPhase.SCHEDULING, Notes()),
+    "it lost one that ran": (PARTIAL, WHOLE, GangPhase.SCHEDULING, WHOLE),
+    "one that ran is bound again, which a kubelet may undo": (PARTIAL, WHOLE, GangPhase.SCHEDULED, WHOLE),
+    "its pods are gone": (PARTIAL, WHOLE, GangPhase.PENDING, WHOLE),
+    "it is whole once and for all": (WHOLE, WHOLE, GangPhase.SCHEDULING, None),
+    "nobody was bound after all": (PARTIAL, Notes(), GangPhase.SCHEDULING, Notes()),
 }
 
 

@@ -11,7 +11,7 @@ from scheduler_builders import SCHEDULER, gang, in_group, pod
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.reason import Reason
-from model.workload import Gang, GangMode, WorkloadId
+from model.workload import Gang, GangMode, GangPhase, WorkloadId
 from scheduler.core.gangs.minimum import Part, part_of
 from scheduler.core.gangs.release import Release, ReleasePolicy, Releases
 from scheduler.core.gangs.roster import roster
@@ -129,7 +129,7 @@ def test_switched_off_everything_stays() -> None:
 
 LEFT: dict[str, Part] = {
     "it ran": part(HALF, ran=True),
-    "its status says it ran": part(HALF, Gang("default", "train", gang(3).spec, phase="Running")),
+    "its status says it ran": part(HALF, Gang("default", "train", gang(3).spec, phase=GangPhase.RUNNING)),
     "it is not strict": part(HALF, gang(3, mode=GangMode.NON_STRICT)),
     "a member it began with is gone": part([bound("a"), waiting("b")]),
     "a member was replaced": part([bound("a"), waiting("b"), waiting("c", created_seconds=50.0)]),

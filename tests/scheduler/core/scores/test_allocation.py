@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.scoring import ScoringStrategyType
 from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.scores.allocation import balanced, capacity_ratio, fit_scores, least_allocated, most_allocated
-from scheduler.core.scores.policy import ScorePolicy, ShapePoint, Strategy
+from scheduler.core.scores.policy import ScorePolicy, ShapePoint
 
 EVEN = (1, 1)
 FALLING = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -99,8 +100,11 @@ def test_balanced(asked: Any, node: Any, score: int) -> None:
     assert balanced(column(asked), column(node)).tolist() == [score]
 
 
-@pytest.mark.parametrize(("strategy", "score"), [(Strategy.SPREAD, 37), (Strategy.BINPACK, 62), (Strategy.RATIO, 63)])
-def test_the_policy_chooses_the_strategy(strategy: Strategy, score: int) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "score"),
+    [(ScoringStrategyType.SPREAD, 37), (ScoringStrategyType.BINPACK, 62), (ScoringStrategyType.RATIO, 63)],
+)
+def test_the_policy_chooses_the_strategy(strategy: ScoringStrategyType, score: int) -> None:
     """The default shape packs as MostAllocated does, but rounds."""
     policy = ScorePolicy(strategy=strategy)
     assert fit_scores(policy, column((3000, 5000)), column((4000, 10000)), np.array(EVEN)).tolist() == [score]

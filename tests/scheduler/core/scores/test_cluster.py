@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
@@ -18,7 +18,7 @@ from scheduler.core.scores.cluster import Asker, cluster_scores
 from scheduler.core.scores.policy import ScorePolicy
 
 FOO = Selector((Requirement("foo", Operator.EXISTS),))
-SOFT = Taint("t", "", "PreferNoSchedule")
+SOFT = Taint("t", "", TaintEffect.PREFER_NO_SCHEDULE)
 PLAIN = [node(name, labels={"z": name}) for name in "abc"]
 TAINTED = [node("a", labels={"z": "a"}, taints=(SOFT,)), *PLAIN[1:]]
 LIKES_A = Affinity(preferred_nodes=(PreferredNodes(4, NodeTerm((Requirement("z", Operator.IN, ("a",)),))),))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from scheduler_builders import node, snapshot
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.affinity import NodeTerm, PreferredNodes
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement
 from scheduler.core.scores.node_preference import disliked, preferred
 
@@ -32,15 +32,15 @@ def test_preferred(terms: list[PreferredNodes], wanted: list[int]) -> None:
 
 
 def soft(key: str) -> Taint:
-    return Taint(key, "v", "PreferNoSchedule")
+    return Taint(key, "v", TaintEffect.PREFER_NO_SCHEDULE)
 
 
 TAINTED = snapshot(node("n1", taints=(soft("a"), soft("b"), Taint("c"))), node("n2", taints=(soft("a"),)), node("n3"))
 DISLIKED: dict[str, tuple[Any, list[int]]] = {
     "tolerates nothing": ((), [2, 1, 0]),
     "tolerates one": ((Toleration("a", value="v"),), [1, 0, 0]),
-    "tolerates it for another effect": ((Toleration("a", value="v", effect="NoSchedule"),), [2, 1, 0]),
-    "tolerates all": ((Toleration(operator="Exists"),), [0, 0, 0]),
+    "tolerates it for another effect": ((Toleration("a", value="v", effect=TaintEffect.NO_SCHEDULE),), [2, 1, 0]),
+    "tolerates all": ((Toleration(operator=TolerationOperator.EXISTS),), [0, 0, 0]),
 }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, Strategy, policy_for, served
+from model.scoring import ScoringStrategyType
+from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, policy_for, served
 
-PACKING = Profile(("packer", "volcano"), ScorePolicy(strategy=Strategy.BINPACK))
+PACKING = Profile(("packer", "volcano"), ScorePolicy(strategy=ScoringStrategyType.BINPACK))
 
 
 def test_default_profile_serves_three_names() -> None:
@@ -22,9 +23,13 @@ def test_a_name_of_two_profiles_is_served_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    [("packer", Strategy.BINPACK), ("koord-scheduler", Strategy.SPREAD), ("stranger", Strategy.SPREAD)],
+    [
+        ("packer", ScoringStrategyType.BINPACK),
+        ("koord-scheduler", ScoringStrategyType.SPREAD),
+        ("stranger", ScoringStrategyType.SPREAD),
+    ],
 )
-def test_the_first_profile_of_a_name_counts(name: str, strategy: Strategy) -> None:
+def test_the_first_profile_of_a_name_counts(name: str, strategy: ScoringStrategyType) -> None:
     assert policy_for((PACKING, *PROFILES), name).strategy is strategy
 
 

@@ -12,15 +12,16 @@ from load_builders import GIB, load, measured, picture
 from scheduler_builders import node, pod, snapshot
 
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+from model.scoring import ScoringStrategyType
 from scheduler.core.picture.podclass import class_of
-from scheduler.core.scores.policy import ScoredResource, ScorePolicy, Strategy
+from scheduler.core.scores.policy import ScoredResource, ScorePolicy
 from scheduler.core.scores.rows import ScoreAsk, row_scores
 
 GPU = "nvidia.com/gpu"
 FIT = ScorePolicy(balance_weight=0, load_weight=0)
 BALANCE = ScorePolicy(fit_weight=0, load_weight=0)
 EVEN_GPU = ScorePolicy(fit_weight=0, load_weight=0, balanced=(CPU, GPU))
-PACK = ScorePolicy(strategy=Strategy.BINPACK, balance_weight=0, load_weight=0)
+PACK = ScorePolicy(strategy=ScoringStrategyType.BINPACK, balance_weight=0, load_weight=0)
 WITH_GPU = ScorePolicy(
     resources=(ScoredResource(CPU), ScoredResource(MEMORY), ScoredResource(GPU, 2)), balance_weight=0, load_weight=0
 )
@@ -86,7 +87,7 @@ def asks(draw: st.DrawFn) -> ScoreAsk:
         draw(st.lists(amounts, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     ).reshape(shape)
     requests: dict[str, Any] = draw(st.dictionaries(st.sampled_from(names), amounts))
-    policy = draw(st.sampled_from((ScorePolicy(), ScorePolicy(strategy=Strategy.RATIO), PACK, WITH_GPU)))
+    policy = draw(st.sampled_from((ScorePolicy(), ScorePolicy(strategy=ScoringStrategyType.RATIO), PACK, WITH_GPU)))
     loads = picture(*(load(measured(draw(st.integers(0, 100)))) for _ in range(number)))
     return ScoreAsk(taken, free, taken.allocatable - free, class_of(pod(requests=requests)), policy, loads)  # fmt: skip
 

@@ -10,6 +10,7 @@ from model.placement import Scored, ScoreTerm
 from model.pod.affinity import Affinity, NodeTerm, PreferredNodes
 from model.pod.pod import Pod
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
+from model.scoring import ScorePlugin
 from model.selector import Operator, Requirement
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.place import Placed, place
@@ -69,6 +70,9 @@ def test_points_sum_to_what_decided() -> None:
     )
     working = WorkingSnapshot(take({each.name: each for each in machines}, {}), (), background)
     asking = pod("a", batch_cpu=0, requests={CPU: 1000, MEMORY: 1 << 30})
+    assert sorted(SCORES) == sorted(ScorePlugin), (
+        "a score that no configuration can name, or one that nothing works out"
+    )
     told = scored(working, asking)
     assert told is not None and [term.name for term in told.terms] == list(SCORES[:3])
     assert told.terms[2].weight == 2 and told.node == "c" and told.runner_up == "a"
