@@ -143,10 +143,15 @@ class KnobExecutor:
             return held
 
     def look(self, knob: Knob) -> None:
-        """For the brake, between two ticks: whether somebody loosened what we wrote, which the next reading tells."""
+        """For the brake, between two ticks: what somebody loosened is as we wrote it again, and the next reading tells.
+
+        Where a child is in the way, the tick will do.
+        """
         with self._lock:
             if not self._dry and self._is_loosened(knob, self.read(knob)):
                 self._loosened.add(knob)
+                with contextlib.suppress(OSError):
+                    self._put(knob, self._ours[knob], alone=True)
 
     def idle(self, seconds: float = 0.0) -> bool:
         """Nothing is on its way any more, within so long."""

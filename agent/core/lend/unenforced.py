@@ -23,9 +23,10 @@ from model.reason import Reason, words
 from model.resources import ResourceVector
 
 STATE_FILE, OFFLINE_CPUS, UNREAD_PODS = "state file", "offline CPUs", "pods"
-_AGAIN_SECONDS = 60.0
-"""Two losses within so long are a program that goes on; one alone is a reset, as a daemon-reload of systemd makes it.
-For as long the limit must be kept until it counts as in force again."""
+_AGAIN_SECONDS = 45.0
+"""Two losses within so long are a program that goes on; one alone is a reset, as a daemon-reload of systemd makes it,
+and once a minute each kubelet with the systemd driver (koordinator#1734). For as long the limit must be kept until it
+counts as in force again."""
 _LIFTED = (Reason.KNOB_RELEASED, Reason.SUPPRESSION_DISABLED)
 """A file that is to hold nothing of ours protects nobody."""
 _NOT_HELD = (Reason.IDLE_HELD, Reason.FOREIGN_WRITER_TIGHTER)

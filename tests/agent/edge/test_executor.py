@@ -536,6 +536,22 @@ def test_what_somebody_loosened(node: Node) -> None:
     assert not node.reading().loosened
 
 
+def test_what_somebody_loosened_is_put_back_by_the_brake(node: Node) -> None:
+    """The tick may be most of a second away, and a kubelet with the systemd driver resets it as each pod comes and goes."""
+    node.apply(write(9000))
+    node.say(QUOTA, "-1")
+    node.executor.look(QUOTA)
+    assert node.said(QUOTA) == "9000" and node.reading().loosened
+    node.executor.lower(QUOTA, 3000)
+    node.say(QUOTA, "9000")
+    node.executor.look(QUOTA)
+    assert node.said(QUOTA) == "3000"
+    node.say(QUOTA, "2000")
+    node.executor.look(QUOTA)
+    assert node.said(QUOTA) == "2000", "a tighter value is respected"
+    assert node.executor.readings((QUOTA,)).brake_cuts == 1, "it is no cut: nothing planned is dropped for it"
+
+
 def test_a_shorter_period_loosens_the_quota(node: Node) -> None:
     """The same quota ten times as often."""
     period = Knob(QUOTA.cgroup, "cpu", "cpu.cfs_period_us")
