@@ -9,17 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import msgspec
 import pytest
 
 from cli.explain.command import visible
-from cli.explain.text import gang_text, pod_text
 from cli.main import main
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from model.decision import Decision, Term, TermSum, Unit
-from model.placement import Scored, ScoreTerm
 from model.reason import Reason
-from view.answers import GangAnswer, GangExplained, PodAnswer
 from wire.codec import decision_to_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
 
@@ -188,35 +184,6 @@ def test_pod_says_what_it_waits_for(address: str, capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     for expected in ("pod ml/train-0  waiting", "gang ml/train", "number 2", "0/1 nodes fit", "GangDoesNotFit"):
         assert expected in out
-
-
-def test_an_attempt_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was found then need not hold any more; programs have the same in seconds. None is known: none is told."""
-    waiting = PodAnswer("ml", "train-0", "", "ml/train", 1, "0/1 nodes fit", WAITING, preemption=WAITING)
-    gang = GangExplained(GangAnswer("ml", "train", 2, 2, 0, ""), 1, "0/1 nodes fit", WAITING, None, "", {})
-    undated = PodAnswer("ml", "bad-0", "", "", 0, "", INVALID)
-    for text, times in ((pod_text(waiting, AT + 34), 2), (gang_text(gang, AT + 34.4), 1)):
-        assert text.count("\n  decided at 2027-01-15T08:00:00Z, 34 s ago") == times
-    unserved = PodAnswer("ml", "a", "n1", "", 0, "", WAITING, unserved=("Pod ml/a: nothing acts on x yet: y",))
-    assert "\n  Pod ml/a: nothing acts on x yet: y\n" in pod_text(unserved, AT)
-    assert "decided at" not in pod_text(undated, AT)
-
-
-def test_scores_of_a_placed_pod_are_a_table() -> None:
-    """One row a score, weight × points on the chosen node and on the next best, and what they sum to."""
-    terms = (ScoreTerm("NodeResourcesFit", 1, 75, 50), ScoreTerm("NodeAffinity", 2, 100, 0))
-    placed = PodAnswer("ml", "a", "n3", "", 0, "", WAITING, scored=Scored("n3", "n2", terms))
-    assert pod_text(placed, AT).endswith(
-        """
-
-scores                 n3      n2
-NodeResourcesFit   1 × 75  1 × 50
-NodeAffinity      2 × 100   2 × 0
-= total               275      50"""
-    )
-    alone = PodAnswer("ml", "a", "n3", "", 0, "", WAITING, scored=Scored("n3", "", terms[:1]))
-    assert pod_text(alone, AT).endswith("scores                n3\nNodeResourcesFit  1 × 75\n= total               75")
-    assert json.loads(msgspec.json.encode(placed))["scored"]["terms"][1]["chosen"] == 100
 
 
 def test_what_the_scheduler_says_is_printed_once(address: str, capsys: pytest.CaptureFixture[str]) -> None:

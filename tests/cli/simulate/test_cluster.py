@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import re
 import sys
 from collections.abc import Callable
@@ -15,33 +14,12 @@ import pytest
 import yaml
 
 from cli.main import main
+from tests.cli.simulate.clusters import Object, node, other, pod
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "simulate-cluster.md").read_text()
 EXAMPLE = ["simulate", "cluster", "-f", "examples/simulate/cluster", "--now", "2026-01-02T03:04:30Z"]
-Object = dict[str, Any]
 Run = Callable[..., dict[str, Any]]
-
-
-def node(name: str = "n1", cpu: str = "4") -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"allocatable": {"cpu": cpu, "pods": "110"}},
-    }
-
-
-def pod(
-    name: str = "p", cpu: str = "1", *, labels: Object | None = None, resources: Object | None = None, **spec: Any
-) -> Object:
-    container = {"name": "main", "resources": resources or {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
-
-
-def other(kind: str, version: str, name: str = "x", **fields: Any) -> Object:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
 
 
 @pytest.fixture
@@ -79,44 +57,6 @@ def test_the_shape_of_the_json(run: Run) -> None:
     assert found["gangs"] == [{"name": "default/g", "phase": "Pending", "scheduled": 0, "minMember": 2}]
 
 
-def test_a_preemption_is_told_from_all_sides(run: Run) -> None:
-    """Who is nominated, which pod is evicted for it and why; nothing is placed yet."""
-    low = pod("low", "4", nodeName="n1", priority=1)
-    found = run(node(), low, pod("high", "4", priority=10))
-    assert found["nominations"] == [{"pod": "default/high", "node": "n1"}]
-    assert found["victims"] == [
-        {"pod": "default/low", "node": "n1", "preemptor": "default/high", "reason": "PreemptionByScheduler"}
-    ]
-    assert found["placements"] == []
-
-
-def test_until_settled(run: Run) -> None:
-    """The victim is gone, and nobody waits."""
-    objects = [node(), pod("low", "4", nodeName="n1", priority=1), pod("high", "4", priority=10)]
-    found = run(*objects, options=("--until-settled",))
-    assert found["placements"] == [{"pod": "default/high", "node": "n1"}]
-    assert found["pending"] == found["nominations"] == []
-
-
-def test_a_victim_that_asks_to_be_told_is_told_of_too(run: Run) -> None:
-    """Its eviction comes later; the answer is the same."""
-    low = pod("low", "4", nodeName="n1", priority=1)
-    low["metadata"]["annotations"] = {"sublet.dev/preemption-notice-seconds": "30"}
-    found = run(node(), low, pod("high", "4", priority=10))
-    assert [row["pod"] for row in found["victims"]] == ["default/low"]
-
-
-def test_the_order_of_the_input_does_not_matter(run: Run) -> None:
-    """Same objects, same answer."""
-    objects = [node(f"n{i}", "8") for i in range(5)]
-    objects += [pod(f"old{i}", "3", nodeName=f"n{i % 5}", priority=i % 3) for i in range(8)]
-    objects += [pod(f"new{i}", str(1 + i % 4), priority=2 + i % 2) for i in range(12)]
-    first = run(*objects)
-    for seed in range(3):
-        random.Random(seed).shuffle(objects)
-        assert run(*objects) == first
-
-
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """As every other command reads files."""
     stream = io.TextIOWrapper(io.BytesIO(yaml.safe_dump_all([node(), pod()]).encode()))
@@ -132,17 +72,6 @@ def test_settings(run: Run, tmp_path: Path) -> None:
     low = pod("low", "4", nodeName="n1", priority=1)
     found = run(node(), low, pod("high", "4", priority=10), options=("--settings", str(settings)))
     assert found["victims"] == []
-
-
-def test_a_group_has_the_priority_of_its_class(run: Run) -> None:
-    """As admission settles it: its pods go before a pod that was there earlier, and not without the class."""
-    group = {"schedulingPolicy": {"gang": {"minCount": 1}}}
-    gold = other("PriorityClass", "scheduling.k8s.io/v1", "gold", value=1000)
-    pods = (pod("a", cpu="4"), pod("b", cpu="4", schedulingGroup={"podGroupName": "g"}))
-    for extra, first in (({}, "a"), ({"priorityClassName": "gold"}, "b")):
-        asked = other("PodGroup", "scheduling.k8s.io/v1beta1", "g", spec=group | extra)
-        found = run(node(), gold, asked, *pods)
-        assert [each["pod"] for each in found["placements"]] == [f"default/{first}"]
 
 
 FAULTS = {
@@ -182,37 +111,6 @@ def test_what_is_wrong_is_named(case: str, tmp_path: Path, capsys: pytest.Captur
     """File, document, object and field; nothing on standard output."""
     objects, expected = FAULTS[case]
     assert failure(tmp_path, capsys, *objects).startswith(expected)
-
-
-BUDGETS = {
-    "at least one of two": ({"minAvailable": 1}, 1),
-    "at least half of two": ({"minAvailable": "50%"}, 1),
-    "percentages are rounded up": ({"minAvailable": "51%"}, 0),
-    "at most one may be missing": ({"maxUnavailable": 1}, 1),
-    "none may be missing": ({"maxUnavailable": 0}, 0),
-    "all may be missing": ({"maxUnavailable": "100%"}, 2),
-}
-
-
-@pytest.mark.parametrize("case", BUDGETS)
-def test_a_budget_without_a_status(case: str, run: Run) -> None:
-    """It is kept for as many pods as it does not allow to go: others of higher priority go for them."""
-    spec, allowed = BUDGETS[case]
-    kept = [pod(f"kept{i}", "1", labels={"app": "kept"}, nodeName="n1", priority=1) for i in range(2)]
-    others = [pod(f"other{i}", "1", nodeName="n2", priority=1) for i in range(2)]
-    selector = {"selector": {"matchLabels": {"app": "kept"}}}
-    wanted = pod("high", "2", priority=10)
-    found = run(
-        node("n1", "2"),
-        node("n2", "2"),
-        *kept,
-        *others,
-        wanted,
-        other("PodDisruptionBudget", "policy/v1", spec=spec | selector),
-    )
-    on = {row["node"] for row in found["victims"]}
-    assert len(found["victims"]) == 2 and on <= {"n1", "n2"}
-    assert allowed == 2 or on == {"n2"}
 
 
 def test_what_does_not_count_is_noted(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
