@@ -1,1 +1,1 @@
-"""Rows and answers in text: `sublet top`, `explain`, `simulate`, `replay`, `preflight`. Values in, values out."""
+"""Rows and answers as values: `sublet top`, `explain`, `simulate`, `replay`, `preflight`. Pure."""

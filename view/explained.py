@@ -1,4 +1,4 @@
-"""Of an answer what is worth telling: decisions that say something of their own, and scores side by side."""
+"""Answers in rows: decisions that are worth telling, and scores side by side."""
 
 from __future__ import annotations
 
