@@ -20,21 +20,21 @@ from pathlib import Path
 import structlog
 
 from admission import settings
-from admission.wiring import Options, run
+from admission.wiring import AdmissionOptions, run
 from kube.tls import TlsFiles
 from model.fault import ConfigurationFault, Fault, fault_in
 
 log = structlog.get_logger()
 
 
-class Source(StrEnum):
+class CertificateSource(StrEnum):
     """Where certificates come from."""
 
     OWN = "own"
     FILES = "files"
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
+def parse(argv: Sequence[str]) -> tuple[AdmissionOptions, LogFormat]:
     """Options from flags. Raises ConfigurationFault for what cannot be, SystemExit for wrong flags."""
     parser = argparse.ArgumentParser(
         prog="sublet admission", description="Makes batch pods batch, and refuses what cannot be."
@@ -54,9 +54,9 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     )
     add(
         "--certificates",
-        type=Source,
-        choices=list(Source),
-        default=Source.OWN,
+        type=CertificateSource,
+        choices=list(CertificateSource),
+        default=CertificateSource.OWN,
         help="own: made and rotated here; files: --tls-cert, --tls-key (default: %(default)s)",
     )
     add("--tls-cert", type=Path, help="PEM certificate, read again when it changes; with --certificates files")
@@ -66,7 +66,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     add("--identity", default=f"{socket.gethostname()}_{os.getpid()}", help="name in the lease (default: %(default)s)")
     add("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON, help="(default: %(default)s)")
     flags = parser.parse_args(argv)
-    options = Options(
+    options = AdmissionOptions(
         kubeconfig=flags.kubeconfig,
         identity=flags.identity,
         tls=_tls(flags),
@@ -81,7 +81,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
 
 def _tls(flags: argparse.Namespace) -> TlsFiles | None:
     given = (flags.tls_cert, flags.tls_key)
-    if flags.certificates is Source.OWN:
+    if flags.certificates is CertificateSource.OWN:
         if any(given):
             raise ConfigurationFault(
                 "--tls-cert, --tls-key", "belong to --certificates files", "add that, or leave them out"
@@ -92,7 +92,7 @@ def _tls(flags: argparse.Namespace) -> TlsFiles | None:
     return TlsFiles(*given)
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: AdmissionOptions) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

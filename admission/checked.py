@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from model.priority import PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class Checked(msgspec.Struct, frozen=True):
 class Surroundings(Protocol):
     """The cluster as far as it is known here; answers may be a little old and are never waited for."""
 
-    def profiles(self) -> tuple[Profile, ...]:
+    def profiles(self) -> tuple[ColocationProfile, ...]:
         """By name."""
         ...
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from admission.documents import KINDS
-from admission.evictions import Evictions
+from admission.evictions import EvictionReviewer
 from admission.ports import Meter, Reply
-from admission.reviewer import UNAVAILABLE, Answer, Malformed, Path, Request, Reviewer, TooDeep, read, told
+from admission.reviewer import UNAVAILABLE, Malformed, Path, ReviewAnswer, Reviewer, ReviewRequest, TooDeep, read, told
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ class Desk:
     """`look_for` makes a namespace known, as far as it can be."""
 
     def __init__(
-        self, reviewer: Reviewer, evictions: Evictions, look_for: Callable[[str], Awaitable[None]], meter: Meter
+        self, reviewer: Reviewer, evictions: EvictionReviewer, look_for: Callable[[str], Awaitable[None]], meter: Meter
     ) -> None:
         self._reviewer = reviewer
         self._evictions = evictions
@@ -45,7 +45,7 @@ class Desk:
         self._meter.reviewed(_kind(answer.request), _result(answer), time.monotonic() - began)
         return Reply(200, answer.encoded())
 
-    async def _answer(self, path: Path, body: bytes) -> Answer:
+    async def _answer(self, path: Path, body: bytes) -> ReviewAnswer:
         request = read(body)
         if path == Path.VALIDATE_EVICTION:
             return await self._evictions.answer(request)
@@ -53,7 +53,7 @@ class Desk:
             await self._look_for(request.namespace)
         return self._reviewer.answer(path, request)
 
-    def _tell(self, answer: Answer) -> None:
+    def _tell(self, answer: ReviewAnswer) -> None:
         """What was done or refused; what passed untouched or is put off is not worth a line."""
         request = answer.request
         if answer.code == UNAVAILABLE:
@@ -75,10 +75,10 @@ class Desk:
             )
 
 
-def _kind(request: Request) -> str:
+def _kind(request: ReviewRequest) -> str:
     """As a label of a metric: whoever sends reviews must not be able to make up new series."""
     return request.kind.kind if request.kind.kind in _KNOWN_KINDS else "other"
 
 
-def _result(answer: Answer) -> str:
+def _result(answer: ReviewAnswer) -> str:
     return "refused" if answer.refusal else "changed" if answer.patch else "allowed"

@@ -13,7 +13,7 @@ import msgspec
 
 from admission.core.evictions import refusal
 from admission.ports import FindPod
-from admission.reviewer import UNAVAILABLE, Answer, Malformed, Request, unknown
+from admission.reviewer import UNAVAILABLE, Malformed, ReviewAnswer, ReviewRequest, unknown
 from model.fault import KubernetesFault
 
 _NODE = "authentication.kubernetes.io/node-name"
@@ -43,7 +43,7 @@ class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
     delete_options: _DeleteOptions | None = None
 
 
-class Evictions:
+class EvictionReviewer:
     """`agents` is the user name of all agents; `find_pod` asks the API server for the pod as it is stored."""
 
     def __init__(self, agents: str, find_pod: FindPod) -> None:
@@ -51,7 +51,7 @@ class Evictions:
         self._find_pod = find_pod
         self._judging: Counter[str] = Counter()
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: ReviewRequest) -> ReviewAnswer:
         """Raises Malformed where the request holds no Eviction."""
         if request.kind.kind != "Eviction":
             return unknown(request)
@@ -62,18 +62,20 @@ class Evictions:
             raise Malformed(f"request: {error}") from error
         # An API server without match conditions (before 1.28) asks about everybody's.
         if user.username != self._agents:
-            return Answer(request)
+            return ReviewAnswer(request)
         if not uid:
             where = f"Eviction {request.namespace}/{request.name}"
-            return Answer(request, f"{where}: deleteOptions.preconditions.uid is missing; write the uid of the pod")
+            return ReviewAnswer(
+                request, f"{where}: deleteOptions.preconditions.uid is missing; write the uid of the pod"
+            )
         return await self._in_turn(request, uid, next(iter((user.extra or {}).get(_NODE) or ()), ""))
 
-    async def _in_turn(self, request: Request, uid: str, node: str) -> Answer:
+    async def _in_turn(self, request: ReviewRequest, uid: str, node: str) -> ReviewAnswer:
         """An agent tries again what is unavailable. Without a node in their tokens all agents would share a turn."""
         if node and self._judging[node] >= _AT_ONCE:
             where = f"Eviction {request.namespace}/{request.name}"
             told = f"{where}: {_AT_ONCE} of node {node} are being judged; ask for fewer at once"
-            return Answer(request, told, code=UNAVAILABLE)
+            return ReviewAnswer(request, told, code=UNAVAILABLE)
         self._judging[node] += 1
         try:
             return await self._judged(request, uid, node)
@@ -82,7 +84,7 @@ class Evictions:
             if not self._judging[node]:
                 del self._judging[node]
 
-    async def _judged(self, request: Request, uid: str, node: str) -> Answer:
+    async def _judged(self, request: ReviewRequest, uid: str, node: str) -> ReviewAnswer:
         try:
             pod = await self._find_pod(request.namespace, request.name)
         except KubernetesFault as fault:
@@ -90,8 +92,8 @@ class Evictions:
         # Whoever knows a uid knew it after its pod was stored, and this read came later still: that pod is gone for
         # good, and the API server says so itself.
         if pod.uid != uid:
-            return Answer(request)
-        return Answer(request, refusal(pod, node))
+            return ReviewAnswer(request)
+        return ReviewAnswer(request, refusal(pod, node))
 
 
 def _uid(eviction: _Eviction | None) -> str:
@@ -99,14 +101,14 @@ def _uid(eviction: _Eviction | None) -> str:
     return (preconditions.uid or "") if preconditions else ""
 
 
-def _unjudged(request: Request, fault: KubernetesFault) -> Answer:
+def _unjudged(request: ReviewRequest, fault: KubernetesFault) -> ReviewAnswer:
     """A pod that is not there is the API server's to tell of, and one that cannot be read is nobody's to evict.
 
     Any other failure is an outage, in which a node that runs short of memory must still get rid of batch pods: as with
     the webhook's failure policy, the API server's own policies stand alone then.
     """
     if fault.status == _NOT_FOUND:
-        return Answer(request)
+        return ReviewAnswer(request)
     if fault.reason == _UNREADABLE:
-        return Answer(request, f"Pod {request.namespace}/{request.name}: {fault.what}; correct the pod")
-    return Answer(request, warnings=(f"let pass unjudged, since the pod could not be read: {fault.what}",))
+        return ReviewAnswer(request, f"Pod {request.namespace}/{request.name}: {fault.what}; correct the pod")
+    return ReviewAnswer(request, warnings=(f"let pass unjudged, since the pod could not be read: {fault.what}",))

@@ -11,7 +11,7 @@ from msgspec import Meta
 from admission.core.evictions import StoredPod
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WebhookLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What clients of the webhooks may cost."""
 
     body_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 26, description="Largest review that is read.")] = 3 << 20

@@ -12,7 +12,7 @@ from kube.objects import ClusterColocationProfile
 from kube.podmerge import merge_pod
 from kube.strategic import MergeError
 from model.priority import PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.qos import PriorityBand, QoSClass, priority_band
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
@@ -36,7 +36,7 @@ def check_profile(source: ClusterColocationProfile, surroundings: Surroundings) 
     return Checked(refusals, warnings)
 
 
-def _misnamed(profile: Profile, where: str) -> Iterator[str]:
+def _misnamed(profile: ColocationProfile, where: str) -> Iterator[str]:
     """Keys and values that the API server refuses on a pod."""
     keys = {
         "labels": profile.labels,
@@ -53,27 +53,27 @@ def _misnamed(profile: Profile, where: str) -> Iterator[str]:
             yield f"{where}.labels[{key}]: {value[:80]!r} is no valid label value; use up to 63 letters, digits, - _ ."
 
 
-def _unmergeable(profile: Profile, where: str) -> Iterator[str]:
+def _unmergeable(profile: ColocationProfile, where: str) -> Iterator[str]:
     try:
         merge_pod({"metadata": {}, "spec": {}}, profile.patch or {})
     except MergeError as error:
         yield f"{where}.patch: {error}; write a strategic merge patch of a pod"
 
 
-def _impossible(profile: Profile, classes: Mapping[str, PriorityClass], where: str) -> Iterator[str]:
+def _impossible(profile: ColocationProfile, classes: Mapping[str, PriorityClass], where: str) -> Iterator[str]:
     """A class that no pod of the QoS class may have: each pod would be refused."""
     known = classes.get(profile.priority_class_name)
     if profile.qos is QoSClass.BE and known and priority_band(None, known.value, QoSClass.LS) not in _BE_BANDS:
         yield f"{where}: qosClass BE and priorityClassName {known.name} cannot be used in combination; use koord-batch"
 
 
-def _classless(profile: Profile, classes: Mapping[str, PriorityClass], where: str) -> Iterator[str]:
+def _classless(profile: ColocationProfile, classes: Mapping[str, PriorityClass], where: str) -> Iterator[str]:
     name = profile.priority_class_name
     if name and name not in classes:
         yield f"{where}.priorityClassName: PriorityClass {name} does not exist; pods are refused until it does"
 
 
-def _entangled(profile: Profile, others: Iterable[Profile], where: str) -> Iterator[str]:
+def _entangled(profile: ColocationProfile, others: Iterable[ColocationProfile], where: str) -> Iterator[str]:
     """Pods may come by twice; then they are selected by labels that profiles wrote the first time."""
     written = _written(profile)
     for each in (profile, *others):
@@ -84,7 +84,7 @@ def _entangled(profile: Profile, others: Iterable[Profile], where: str) -> Itera
             )
 
 
-def _written(profile: Profile) -> set[str]:
+def _written(profile: ColocationProfile) -> set[str]:
     own = {LABEL_QOS} if profile.qos else set()
     if profile.sub_priority is not None:
         own.add(LABEL_SUB_PRIORITY)

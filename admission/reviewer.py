@@ -17,7 +17,7 @@ import msgspec
 from admission import podwords
 from admission.checked import Checked, Surroundings
 from admission.core.jsonpatch import difference
-from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created
+from admission.core.mutate import DRAWS, Mutation, MutationPolicy, MutationStep, PodFacts, created
 from admission.core.validate import PodRules, violations
 from admission.documents import check
 from admission.podwords import claims
@@ -52,7 +52,7 @@ class Malformed(ValueError):
 class TooDeep(Exception):
     """The object is nested too deep to be read; `answer` refuses it, since a malformed review would let it pass."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ReviewAnswer) -> None:
         self.answer = answer
         super().__init__(answer.refusal)
 
@@ -72,7 +72,7 @@ class _Kind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class Request(msgspec.Struct, frozen=True, rename="camel"):
+class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
     """Of an AdmissionRequest what matters here."""
 
     uid: str
@@ -90,20 +90,20 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 class _Review(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    request: Request | None = None
+    request: ReviewRequest | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ReviewAnswer(msgspec.Struct, frozen=True):
     """A verdict: `refusal` is empty where the object is let in; `patch` is RFC 6902, `steps` say how it came about.
 
     `code` is the HTTP status of a refusal.
     """
 
-    request: Request
+    request: ReviewRequest
     refusal: str = ""
     warnings: tuple[str, ...] = ()
     patch: tuple[dict[str, Any], ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MutationStep, ...] = ()
     code: int = FORBIDDEN
 
     def encoded(self) -> bytes:
@@ -120,7 +120,7 @@ class Answer(msgspec.Struct, frozen=True):
         return msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 
-def told(step: Step) -> str:
+def told(step: MutationStep) -> str:
     """A step in words: `batch: ProfileApplied`, with what it did."""
     subject = f"{step.profile}: " if step.profile else ""
     return f"{subject}{step.reason.value}" + (f" ({step.detail})" if step.detail else "")
@@ -151,16 +151,16 @@ class Reviewer:
         self._mutation = mutation
         self._rules = rules
         self._draw = draw
-        self._answers: Mapping[Path, Callable[[Request], Answer]] = {
+        self._answers: Mapping[Path, Callable[[ReviewRequest], ReviewAnswer]] = {
             Path.MUTATE_POD: self._mutate_pod,
             Path.VALIDATE_POD: self._validate_pod,
             Path.VALIDATE_OBJECT: self._validate_object,
         }
 
-    def answer(self, path: Path, request: Request) -> Answer:
+    def answer(self, path: Path, request: ReviewRequest) -> ReviewAnswer:
         """Raises Malformed where the request holds no object of the kind it speaks of."""
         if request.operation not in ("CREATE", "UPDATE") or request.sub_resource not in _LOOKED_AT[path]:
-            return Answer(request)
+            return ReviewAnswer(request)
         try:
             return self._answers[path](request)
         except RecursionError:
@@ -168,38 +168,38 @@ class Reviewer:
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise Malformed(f"request.object: {error}") from error
 
-    def _mutate_pod(self, request: Request) -> Answer:
+    def _mutate_pod(self, request: ReviewRequest) -> ReviewAnswer:
         if request.kind.kind != "Pod":
             return unknown(request)
         pod = msgspec.json.decode(request.object, type=dict[str, Any])
         # What a pod asks for is settled when it is made, and so is what admission makes of it.
         if request.operation != "CREATE" or self._exempt(request.namespace, msgspec.convert(pod, Pod, strict=False)):
-            return Answer(request)
+            return ReviewAnswer(request)
         return _mutated(request, pod, created(pod, self._facts(request.namespace), self._mutation, merge_pod))
 
     def _facts(self, namespace: str) -> PodFacts:
         known = self._surroundings
         return PodFacts(known.profiles(), known.namespace_labels(namespace), known.classes(), self._draw())
 
-    def _validate_pod(self, request: Request) -> Answer:
+    def _validate_pod(self, request: ReviewRequest) -> ReviewAnswer:
         if request.kind.kind != "Pod":
             return unknown(request)
         pod = msgspec.json.decode(request.object, type=Pod, strict=False)
         if self._exempt(request.namespace, pod):
-            return Answer(request)
+            return ReviewAnswer(request)
         old = msgspec.json.decode(request.old_object, type=Pod | None, strict=False)
         before = claims(old) if old is not None and request.operation == "UPDATE" else None
         try:
             found = violations(claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return Answer(request, "; ".join(found), () if found else podwords.told(pod, old))
+        return ReviewAnswer(request, "; ".join(found), () if found else podwords.told(pod, old))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
         return namespace in self._rules.excluded_namespaces or _MIRROR in (pod.metadata.annotations or {})
 
-    def _validate_object(self, request: Request) -> Answer:
+    def _validate_object(self, request: ReviewRequest) -> ReviewAnswer:
         old = bytes(request.old_object) if request.operation == "UPDATE" else None
         found = check(request.kind.group, request.kind.kind, bytes(request.object), old, self._surroundings)
         if found is None and not holds(request.kind.group, request.kind.kind):
@@ -207,7 +207,7 @@ class Reviewer:
         found = found or Checked()
         template = template_of(request.kind.group, request.kind.kind, bytes(request.object), request.namespace)
         told = self._of_template(template, request.namespace) if template else ()
-        return Answer(request, "; ".join(found.refusals), (*found.warnings, *told))
+        return ReviewAnswer(request, "; ".join(found.refusals), (*found.warnings, *told))
 
     def _of_template(self, template: Template, namespace: str) -> tuple[str, ...]:
         """What the pods made of it would be told, or refused for. A profile that takes only some pods is left out."""
@@ -241,7 +241,7 @@ class Reviewer:
         return found.value if found else None
 
 
-def read(body: bytes) -> Request:
+def read(body: bytes) -> ReviewRequest:
     """The question. Raises Malformed, and TooDeep where it can still be answered."""
     try:
         review = msgspec.json.decode(body, type=_Review)
@@ -250,7 +250,7 @@ def read(body: bytes) -> Request:
         if found is None:
             raise Malformed("no AdmissionReview: nested too deep") from error
         uid, kind = ((text or b"").decode(errors="replace") for text in found.groups())
-        raise TooDeep(_too_deep(Request(uid, _Kind(kind=kind)))) from error
+        raise TooDeep(_too_deep(ReviewRequest(uid, _Kind(kind=kind)))) from error
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise Malformed(f"no AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
@@ -260,18 +260,20 @@ def read(body: bytes) -> Request:
     return review.request
 
 
-def _too_deep(request: Request) -> Answer:
+def _too_deep(request: ReviewRequest) -> ReviewAnswer:
     name = f" {request.namespace}/{request.name}".rstrip("/").replace(" /", " ")
-    return Answer(request, str(too_deep(f"{request.kind.kind or 'object'}{name}")))
+    return ReviewAnswer(request, str(too_deep(f"{request.kind.kind or 'object'}{name}")))
 
 
-def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answer:
+def _mutated(request: ReviewRequest, pod: dict[str, Any], mutation: Mutation) -> ReviewAnswer:
     notes = [step for step in mutation.steps if step.reason in _TOLD]
     warnings = tuple(f"profile {step.profile}: {step.detail or words(step.reason)}" for step in notes)
     patch = () if mutation.refusal else tuple(difference(pod, mutation.pod))
-    return Answer(request, mutation.refusal, warnings, patch, mutation.steps)
+    return ReviewAnswer(request, mutation.refusal, warnings, patch, mutation.steps)
 
 
-def unknown(request: Request) -> Answer:
+def unknown(request: ReviewRequest) -> ReviewAnswer:
     """A rule of a webhook configuration that sends what nobody asked for must not stop anybody."""
-    return Answer(request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",))
+    return ReviewAnswer(
+        request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",)
+    )

@@ -9,19 +9,19 @@ import msgspec
 from admission.core.certificates import CertificatePolicy
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
-from admission.ports import Limits
+from admission.ports import WebhookLimits
 from kube.settingsfile import read_settings
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AdmissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one replica does."""
 
     mutation: MutationPolicy = MutationPolicy()
     pods: PodRules = PodRules()
     certificates: CertificatePolicy = CertificatePolicy()
-    limits: Limits = Limits()
+    limits: WebhookLimits = WebhookLimits()
 
 
-def load(path: Path | None) -> Settings:
+def load(path: Path | None) -> AdmissionSettings:
     """The defaults where there is no file. Raises ConfigurationFault."""
-    return read_settings(path, Settings)
+    return read_settings(path, AdmissionSettings)

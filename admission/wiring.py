@@ -19,14 +19,14 @@ from admission.edge.memoryfiles import MemoryFiles
 from admission.edge.metrics import AdmissionMetrics
 from admission.edge.server import ReviewServer
 from admission.edge.servingpair import ServingPair
-from admission.evictions import Evictions
+from admission.evictions import EvictionReviewer
 from admission.leading import lead
 from admission.reviewer import Reviewer
-from admission.settings import Settings
+from admission.settings import AdmissionSettings
 from kube.client import KubeClient
 from kube.leadership import Leadership
 from kube.lease import LeaseSettings
-from kube.monitoring import Guard, MonitoringServer, Probes
+from kube.monitoring import AccessGuard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
 from kube.wholefile import write_whole
@@ -45,7 +45,7 @@ _BEAT_SECONDS = 1.0
 _SYNC_CHECK_SECONDS = 0.05
 
 
-class Options(msgspec.Struct, frozen=True):
+class AdmissionOptions(msgspec.Struct, frozen=True):
     """What a command line says; addresses are HOST:PORT, port 0 takes a free one.
 
     `tls` are files that somebody else keeps fresh; without them the leader makes all certificates.
@@ -55,13 +55,13 @@ class Options(msgspec.Struct, frozen=True):
     identity: str
     tls: TlsFiles | None = None
     namespace: str = "sublet-system"
-    settings: Settings = Settings()
+    settings: AdmissionSettings = AdmissionSettings()
     listen: str = "0.0.0.0:10321"
     http_listen: str = "127.0.0.1:10322"
     ready_file: Path | None = None
 
 
-class Listening(msgspec.Struct, frozen=True):
+class AdmissionAddresses(msgspec.Struct, frozen=True):
     """The ready file: where the servers really listen."""
 
     reviews: str
@@ -98,7 +98,7 @@ class _State:
         return described_certificate(self.serving.newest().certificate).not_after - time.time()
 
 
-async def run(options: Options, stop: asyncio.Event) -> int:
+async def run(options: AdmissionOptions, stop: asyncio.Event) -> int:
     """Serve until told to stop: 0. Raises ConfigurationFault for what only the operator can mend."""
     if options.ready_file is not None:
         if not options.ready_file.parent.is_dir():
@@ -114,7 +114,7 @@ async def run(options: Options, stop: asyncio.Event) -> int:
 class _Program:
     """All parts, and how they follow each other."""
 
-    def __init__(self, client: KubeClient, options: Options) -> None:
+    def __init__(self, client: KubeClient, options: AdmissionOptions) -> None:
         self._client = client
         self._options = options
         self._metrics = AdmissionMetrics()
@@ -123,7 +123,7 @@ class _Program:
         settings = options.settings
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
         agents = f"system:serviceaccount:{options.namespace}:{_AGENTS}"
-        evictions = Evictions(agents, self._view.find_pod)
+        evictions = EvictionReviewer(agents, self._view.find_pod)
         self._desk = Desk(reviewer, evictions, self._view.look_for, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
         self._leadership: Leadership | None = None
@@ -160,7 +160,7 @@ class _Program:
             ):
                 while not self._view.synced:
                     await asyncio.sleep(_SYNC_CHECK_SECONDS)
-                _write_ready(self._options.ready_file, Listening(server.address, http))
+                _write_ready(self._options.ready_file, AdmissionAddresses(server.address, http))
                 log.info("reviewing", reviews=server.address, http=http, identity=self._options.identity)
                 await server.listener.serving()
 
@@ -183,7 +183,10 @@ class _Program:
     @contextlib.asynccontextmanager
     async def _monitoring(self, certificate: ServerCertificate) -> AsyncIterator[str]:
         """Probes and metrics; yields the real address."""
-        probes, guard = Probes(self._state.alive, self._state.not_ready), Guard(certificate, Reviews(self._client))
+        probes, guard = (
+            Probes(self._state.alive, self._state.not_ready),
+            AccessGuard(certificate, Reviews(self._client)),
+        )
         server = MonitoringServer(self._options.http_listen, self._metrics.registry, probes, guard)
         server.start()
         try:
@@ -224,7 +227,7 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait([task])
 
 
-def _write_ready(path: Path | None, listening: Listening) -> None:
+def _write_ready(path: Path | None, listening: AdmissionAddresses) -> None:
     """Write the ready file in one step."""
     if path is not None:
         write_whole(path, msgspec.json.encode(listening), path.with_name(path.name + ".draft"))

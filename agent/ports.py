@@ -237,7 +237,7 @@ class TickResult(msgspec.Struct, frozen=True):
         )
 
 
-class Cluster(Protocol):
+class ClusterSource(Protocol):
     """The newest facts of the API server; never waits."""
 
     def facts(self) -> ClusterFacts: ...
@@ -290,7 +290,7 @@ class Evictor(Protocol):
 class TickPorts(msgspec.Struct, frozen=True):
     """Everything a tick reads from and acts on."""
 
-    cluster: Cluster
+    cluster: ClusterSource
     observer: Observer
     executor: Executor
     brake: Brake

@@ -21,7 +21,7 @@ import msgspec
 from bench import plot, tables
 from bench.agent import report
 from bench.agent.imports import measure_imports
-from bench.agent.observe import Effort, observe
+from bench.agent.observe import ObservationEffort, observe
 from bench.agent.process import Duration, measure_agent
 from bench.api import benchmark as api
 from bench.api import report as api_report
@@ -110,7 +110,7 @@ def _costs(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
 
 
 def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
-    effort = colocate.QUICK if arguments.quick else colocate.Effort()
+    effort = colocate.QUICK if arguments.quick else colocate.ColocationEffort()
     asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
     effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
     measured = colocate.measure_colocation(hierarchies, chosen(arguments.rows), effort)
@@ -122,7 +122,7 @@ def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
 
 
 def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
-    effort = react.QUICK if arguments.quick else react.Effort()
+    effort = react.QUICK if arguments.quick else react.ReactionEffort()
     if arguments.surges is not None:
         effort = msgspec.structs.replace(effort, surges=arguments.surges)
     if arguments.restarts is not None:
@@ -136,7 +136,7 @@ def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
 
 
 def _api(arguments: argparse.Namespace) -> None:
-    measured = api.measure_api(api.QUICK if arguments.quick else api.Effort())
+    measured = api.measure_api(api.QUICK if arguments.quick else api.ApiEffort())
     api_report.show(measured, tables.console(api_report.WIDTH))
     path = arguments.out / API.name
     api_report.save(measured, path)
@@ -145,7 +145,7 @@ def _api(arguments: argparse.Namespace) -> None:
 
 
 def _schedule(arguments: argparse.Namespace) -> None:
-    effort = schedule_effort.QUICK if arguments.quick else schedule_effort.Effort()
+    effort = schedule_effort.QUICK if arguments.quick else schedule_effort.SchedulingEffort()
     told = os.environ.get(_DATA)
     data = arguments.data or (Path(told) if told else None)
     measured = schedule.measure_schedule(effort, data, tuple(arguments.only or schedule.PARTS))
@@ -164,7 +164,7 @@ def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Resu
     if "observe" in wanted:
         for pods in arguments.pods or _PODS:
             _tell(f"reading {pods} pods")
-            reading.append(observe(hierarchies, pods, arguments.active, Effort()))
+            reading.append(observe(hierarchies, pods, arguments.active, ObservationEffort()))
     if "agent" in wanted:
         for pods in arguments.pods or (_AGENT_PODS,):
             _tell(f"running the agent beside {pods} pods")

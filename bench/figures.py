@@ -15,7 +15,7 @@ UNANSWERED = (1 << 64) - 1
 """What the generator writes for a request without an answer."""
 
 
-class Run(msgspec.Struct, frozen=True):
+class ColocationRun(msgspec.Struct, frozen=True):
     """What one row did once with one kind of requests.
 
     Latencies count from the moment a request was due; None: so many had no answer that there is none. Percentages are
@@ -70,7 +70,7 @@ class Interval(msgspec.Struct, frozen=True):
     highest: float | None
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """Missed only where no run supports it; in between the runs do not decide."""
 
     MET = "met"
@@ -79,7 +79,7 @@ class Verdict(StrEnum):
     UNKNOWN = "not measured"
 
 
-class Target(msgspec.Struct, frozen=True):
+class ColocationTarget(msgspec.Struct, frozen=True):
     """`measured` is wanted at most (else at least) as large as `limit`."""
 
     name: str
@@ -88,13 +88,13 @@ class Target(msgspec.Struct, frozen=True):
     at_most: bool = True
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         if self.measured is None:
-            return Verdict.UNKNOWN
+            return ClaimVerdict.UNKNOWN
         if self._holds(self.measured.middle):
-            return Verdict.MET
+            return ClaimVerdict.MET
         best = self.measured.lowest if self.at_most else self.measured.highest
-        return Verdict.UNDECIDED if self._holds(best) else Verdict.MISSED
+        return ClaimVerdict.UNDECIDED if self._holds(best) else ClaimVerdict.MISSED
 
     def _holds(self, value: float | None) -> bool:
         """An endless latency is no small one, and no large ratio of anything good."""
@@ -131,12 +131,12 @@ def ratios(over: Sequence[float | None], under: Sequence[float | None]) -> Inter
     return interval(known)
 
 
-def clean_runs(runs: Sequence[Run], row: str, kind: str) -> list[Run]:
+def clean_runs(runs: Sequence[ColocationRun], row: str, kind: str) -> list[ColocationRun]:
     """In the order they were made."""
     return [run for run in runs if (run.row, run.kind) == (row, kind) and run.clean]
 
 
-def lacking(runs: Sequence[Run], wanted: Mapping[str, tuple[str, ...]], count: int) -> list[str]:
+def lacking(runs: Sequence[ColocationRun], wanted: Mapping[str, tuple[str, ...]], count: int) -> list[str]:
     """Rows with fewer clean runs than `count` of any of their kinds; `wanted` names the kinds of each row."""
     return [row for row, kinds in wanted.items() if any(len(clean_runs(runs, row, kind)) < count for kind in kinds)]
 

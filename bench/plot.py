@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.api.benchmark import ECHO, MEMORY, STATE, Api
-from bench.colocate.benchmark import Colocation
+from bench.colocate.benchmark import ColocationResult
 from bench.colocate.rows import ALL_ROWS, kinds_of
-from bench.figures import Interval, Run, clean_runs, interval
+from bench.figures import ColocationRun, Interval, clean_runs, interval
 from bench.react.benchmark import React
 from bench.react.report import in_guest
 
-_PANELS: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
+_PANELS: tuple[tuple[str, Callable[[ColocationRun], float | None]], ...] = (
     ("p99 of the service, ms", lambda run: None if run.p99_us is None else run.p99_us / 1000),
     ("machine used, %", lambda run: run.utilisation_pct),
     ("batch work, CPUs", lambda run: run.batch_cpus),
@@ -28,7 +28,7 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None and not in_guest()
 
 
-def plot_colocation(measured: Colocation, path: Path) -> None:
+def plot_colocation(measured: ColocationResult, path: Path) -> None:
     """One panel a figure: the median of the clean runs and, as a bar, the lowest and highest."""
     plt = _pyplot()
     height = 1.5 + _HEIGHT_PER_ROW * len(measured.rows)
@@ -76,7 +76,7 @@ def plot_api(measured: Api, path: Path) -> None:
 
 
 def points(
-    measured: Colocation, kind: str, value: Callable[[Run], float | None]
+    measured: ColocationResult, kind: str, value: Callable[[ColocationRun], float | None]
 ) -> list[tuple[int, float, float, float]]:
     """(line, lowest, median, highest) of each row that has clean runs and no endless figure."""
     found = []
@@ -93,7 +93,7 @@ def _known(spread: Interval | None) -> tuple[float, float, float] | None:
     return spread.lowest, spread.middle, spread.highest
 
 
-def _panel(axis: Any, measured: Colocation, value: Callable[[Run], float | None]) -> None:
+def _panel(axis: Any, measured: ColocationResult, value: Callable[[ColocationRun], float | None]) -> None:
     for offset, (kind, colour) in zip((-0.12, 0.12), _COLOURS.items(), strict=True):
         if not any(each.name == kind for name in measured.rows for each in kinds_of(ALL_ROWS[name])):
             continue

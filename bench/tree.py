@@ -24,7 +24,7 @@ _REMOVE_BOUND_SECONDS = 10.0
 _REMOVE_RETRY_SECONDS = 0.05
 
 
-class PodPlace(msgspec.Struct, frozen=True):
+class PodCgroups(msgspec.Struct, frozen=True):
     """One pod's cgroups; `tier` is the QoS directory it lies in, `containers` are container ids."""
 
     uid: str
@@ -37,11 +37,11 @@ def tier_of(index: int) -> str:
     return "besteffort" if index % 3 == 2 else "burstable"
 
 
-def place(index: int, uid: str = "") -> PodPlace:
+def place(index: int, uid: str = "") -> PodCgroups:
     """The pod of this number; names are the same in every run unless the API server gave a uid."""
     own = uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{_PREFIX}{index}"))
     ids = tuple(hashlib.sha256(f"{own}/{number}".encode()).hexdigest() for number in range(CONTAINERS_PER_POD))
-    return PodPlace(own, tier_of(index), ids)
+    return PodCgroups(own, tier_of(index), ids)
 
 
 class BenchTree:
@@ -50,7 +50,7 @@ class BenchTree:
     Raises KernelFault where the kernel refuses either.
     """
 
-    def __init__(self, hierarchies: Hierarchies, pods: Sequence[PodPlace]) -> None:
+    def __init__(self, hierarchies: Hierarchies, pods: Sequence[PodCgroups]) -> None:
         self.hierarchies = hierarchies
         self._top = f"/{_PREFIX}{os.getpid()}"
         self.kubepods = f"{self._top}/kubepods"

@@ -109,7 +109,7 @@ MANY = tuple(
 )
 
 
-class Node(NamedTuple):
+class MadeNode(NamedTuple):
     """A made node; `place.root` tells where pods are. `quota_us` limits best effort, -1 for no limit."""
 
     version: int
@@ -258,11 +258,11 @@ def _proc(seconds: int, pods: Work) -> Tree:
     }
 
 
-def _frames(node: Node, count: int = FRAMES) -> list[Tree]:
+def _frames(node: MadeNode, count: int = FRAMES) -> list[Tree]:
     return [node.tree(second) for second in range(count)]
 
 
-def _pod_vanishes(node: Node) -> list[Tree]:
+def _pod_vanishes(node: MadeNode) -> list[Tree]:
     """From frame 2 on the batch pod's cgroups are gone; its parents keep what it used."""
     frames = _frames(node)
     gone = node.pod("train")
@@ -272,7 +272,7 @@ def _pod_vanishes(node: Node) -> list[Tree]:
     ]
 
 
-def _counter_reset(node: Node) -> list[Tree]:
+def _counter_reset(node: MadeNode) -> list[Tree]:
     """In frame 3 the service's counters start again at 0, as in a cgroup made again; its parents' go on."""
     frames = _frames(node)
     for second, tree in enumerate(frames[3:]):
@@ -281,7 +281,7 @@ def _counter_reset(node: Node) -> list[Tree]:
     return frames
 
 
-def _garbage(node: Node) -> list[Tree]:
+def _garbage(node: MadeNode) -> list[Tree]:
     """Frame 1 breaks pods' files, frame 3 the node's and the roots'; frames 2 and 4 are well again."""
     frames = _frames(node)
     web, train, best_effort = node.pod("web"), node.pod("train"), qos_path(node.place, KubernetesQoS.BEST_EFFORT)
@@ -309,13 +309,13 @@ def _garbage(node: Node) -> list[Tree]:
     return frames
 
 
-def _missing_controllers(node: Node) -> list[Tree]:
+def _missing_controllers(node: MadeNode) -> list[Tree]:
     """No blkio, cpuset, pids or unified hierarchy is mounted."""
     absent = tuple(f"sys/fs/cgroup/{name}/" for name in ("blkio", "cpuset", "pids", "unified"))
     return [{path: text for path, text in tree.items() if not path.startswith(absent)} for tree in _frames(node)]
 
 
-def _thrash_without_stalls(node: Node) -> list[Tree]:
+def _thrash_without_stalls(node: MadeNode) -> list[Tree]:
     """512 MiB are left, and each second the node takes 100 MiB from online pods, which read them back; Linux from 6.16
     on counts next to none of these waits as stalls."""
     frames = _frames(node)
@@ -342,48 +342,50 @@ class Recipe(NamedTuple):
     """What a scenario is about, its node, and what happens to it."""
 
     about: str
-    node: Node
-    frames: Callable[[Node], list[Tree]] = _frames
+    node: MadeNode
+    frames: Callable[[MadeNode], list[Tree]] = _frames
 
 
 _PLAIN = Place("/kubepods", CgroupDriver.CGROUPFS, "containerd")
 _SLICE = "/kubepods.slice"
 _NESTED = "/kubelet.slice/kubelet-kubepods.slice"
 RECIPES: Mapping[str, Recipe] = {
-    "v1_pod_vanishes": Recipe("the batch pod's cgroups are gone from frame 2 on", Node(1, _PLAIN), _pod_vanishes),
-    "v1_counter_reset": Recipe("the service's counters start again at 0 in frame 3", Node(1, _PLAIN), _counter_reset),
-    "v1_garbage": Recipe("garbage in pods' files (frame 1) and in the node's (frame 3)", Node(1, _PLAIN), _garbage),
-    "v1_250_pods": Recipe("250 pods of two containers", Node(1, _PLAIN, MANY), lambda node: _frames(node, 2)),
+    "v1_pod_vanishes": Recipe("the batch pod's cgroups are gone from frame 2 on", MadeNode(1, _PLAIN), _pod_vanishes),
+    "v1_counter_reset": Recipe(
+        "the service's counters start again at 0 in frame 3", MadeNode(1, _PLAIN), _counter_reset
+    ),
+    "v1_garbage": Recipe("garbage in pods' files (frame 1) and in the node's (frame 3)", MadeNode(1, _PLAIN), _garbage),
+    "v1_250_pods": Recipe("250 pods of two containers", MadeNode(1, _PLAIN, MANY), lambda node: _frames(node, 2)),
     "v1_missing_controllers": Recipe(
-        "no blkio, cpuset, pids or unified hierarchy", Node(1, _PLAIN), _missing_controllers
+        "no blkio, cpuset, pids or unified hierarchy", MadeNode(1, _PLAIN), _missing_controllers
     ),
-    "v1_cgroupfs_docker": Recipe("docker's names, cgroupfs driver", Node(1, _PLAIN._replace(runtime="docker"))),
+    "v1_cgroupfs_docker": Recipe("docker's names, cgroupfs driver", MadeNode(1, _PLAIN._replace(runtime="docker"))),
     "v1_systemd_docker": Recipe(
-        "docker's names, systemd driver", Node(1, Place(_SLICE, CgroupDriver.SYSTEMD, "docker"))
+        "docker's names, systemd driver", MadeNode(1, Place(_SLICE, CgroupDriver.SYSTEMD, "docker"))
     ),
-    "v2_limits_max": Recipe("no limit anywhere: cpu.max and memory.max say max", Node(2, _PLAIN, quota_us=-1)),
+    "v2_limits_max": Recipe("no limit anywhere: cpu.max and memory.max say max", MadeNode(2, _PLAIN, quota_us=-1)),
     "v2_nested_root": Recipe(
         "kubelet in a nested slice: every slice carries its parents' names",
-        Node(2, Place(_NESTED, CgroupDriver.SYSTEMD, "containerd")),
+        MadeNode(2, Place(_NESTED, CgroupDriver.SYSTEMD, "containerd")),
     ),
     "v2_nested_root_cgroupfs": Recipe(
-        "kubelet with a nested cgroup root", Node(2, _PLAIN._replace(root="/kubelet/kubepods"))
+        "kubelet with a nested cgroup root", MadeNode(2, _PLAIN._replace(root="/kubelet/kubepods"))
     ),
     "v2_systemd_containerd": Recipe(
-        "containerd's names, systemd driver", Node(2, Place(_SLICE, CgroupDriver.SYSTEMD, "containerd"))
+        "containerd's names, systemd driver", MadeNode(2, Place(_SLICE, CgroupDriver.SYSTEMD, "containerd"))
     ),
     "v2_systemd_crio": Recipe(
         "cri-o's names, systemd driver; crio-conmon scopes are no containers",
-        Node(2, Place(_SLICE, CgroupDriver.SYSTEMD, "cri-o")),
+        MadeNode(2, Place(_SLICE, CgroupDriver.SYSTEMD, "cri-o")),
     ),
     "v2_thrash_without_stalls": Recipe(
         "memory is short and pages come back as fast as they are taken; full stays near zero",
-        Node(2, _PLAIN),
+        MadeNode(2, _PLAIN),
         _thrash_without_stalls,
     ),
     "v2_cgroupfs_crio": Recipe(
         "cri-o's names, cgroupfs driver; crio-conmon groups are no containers",
-        Node(2, _PLAIN._replace(runtime="cri-o")),
+        MadeNode(2, _PLAIN._replace(runtime="cri-o")),
     ),
 }
 

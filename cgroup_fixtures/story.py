@@ -52,7 +52,7 @@ while True:
 """
 
 
-class Part(NamedTuple):
+class StoryContainer(NamedTuple):
     """One container: its name, id, and what runs in it."""
 
     name: str
@@ -61,25 +61,25 @@ class Part(NamedTuple):
     arguments: tuple[str, ...]
 
 
-class Story(NamedTuple):
+class RecordedStory(NamedTuple):
     """The two pods; `surge_seconds` from the start until the service surges, `disk` is written to."""
 
     surge_seconds: float
     disk: str
 
     @property
-    def service(self) -> tuple[Part, ...]:
+    def service(self) -> tuple[StoryContainer, ...]:
         at = str(self.surge_seconds)
         return (
-            Part("app", "a1" * 32, WORKER, ("0.2", "0.9", at, "24")),
-            Part("proxy", "a2" * 32, WORKER, ("0.02", "0.2", at, "8")),
+            StoryContainer("app", "a1" * 32, WORKER, ("0.2", "0.9", at, "24")),
+            StoryContainer("proxy", "a2" * 32, WORKER, ("0.02", "0.2", at, "8")),
         )
 
     @property
-    def job(self) -> tuple[Part, ...]:
+    def job(self) -> tuple[StoryContainer, ...]:
         return (
-            Part("train", "b1" * 32, WORKER, ("1", "1", "0", "32")),
-            Part("writer", "b2" * 32, WRITER, (self.disk,)),
+            StoryContainer("train", "b1" * 32, WORKER, ("1", "1", "0", "32")),
+            StoryContainer("writer", "b2" * 32, WRITER, (self.disk,)),
         )
 
 
@@ -87,7 +87,7 @@ SERVICE_UID = "5d3b8a54-0f0e-4f53-9a3d-0c3e5a1b7c01"
 JOB_UID = "5d3b8a54-0f0e-4f53-9a3d-0c3e5a1b7c02"
 
 
-def pods(story: Story) -> dict[str, object]:
+def pods(story: RecordedStory) -> dict[str, object]:
     """What `kubectl get pods -o json` would say of the two."""
     batch = {"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": "64Mi"}
     return {
@@ -98,7 +98,9 @@ def pods(story: Story) -> dict[str, object]:
     }
 
 
-def _pod(name: str, uid: str, qos: str, requests: dict[str, str], parts: tuple[Part, ...]) -> dict[str, object]:
+def _pod(
+    name: str, uid: str, qos: str, requests: dict[str, str], parts: tuple[StoryContainer, ...]
+) -> dict[str, object]:
     first, *others = ({"name": part.name} for part in parts)
     return {
         "metadata": {"name": name, "namespace": "default", "uid": uid, "labels": {"koordinator.sh/qosClass": qos}},
@@ -111,7 +113,7 @@ def _pod(name: str, uid: str, qos: str, requests: dict[str, str], parts: tuple[P
     }
 
 
-def play(tree: LiveTree, place: Place, story: Story) -> None:
+def play(tree: LiveTree, place: Place, story: RecordedStory) -> None:
     """Make the cgroups, limit best effort to half a CPU, start everything."""
     containers = [
         (container_path(place, pod_path(place, qos, uid), part.id), part)
@@ -155,7 +157,7 @@ def main(arguments: list[str]) -> None:
     place = Place(f"{given.top}/{name}", given.driver, "containerd")
     tree = LiveTree(given.top or name)
     with tempfile.TemporaryDirectory(prefix="sublet-story-") as temporary:
-        story = Story(given.frames / 2, given.disk or f"{temporary}/written")
+        story = RecordedStory(given.frames / 2, given.disk or f"{temporary}/written")
         listing = Path(temporary) / "pods.json"
         listing.write_text(json.dumps(pods(story)))
         try:

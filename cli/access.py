@@ -12,7 +12,7 @@ from cli.embedded_cluster import read_endpoints
 from model.fault import ConfigurationFault
 
 if TYPE_CHECKING:
-    from cli.diagnostics import SchedulerDiagnostics
+    from cli.diagnostics import SchedulerDiagnosticsClient
 
 CaOption = Annotated[
     Path | None, typer.Option("--ca", metavar="FILE", help="Speak TLS, and trust this authority: ConfigMap sublet-ca.")
@@ -32,15 +32,17 @@ SchedulerOption = Annotated[str, typer.Option("--scheduler", metavar="ADDR", hel
 DEFAULT_DIR = Path("~/.sublet")
 
 
-def scheduler_at(address: str, ca: Path | None, token_file: Path | None, server_name: str) -> SchedulerDiagnostics:
+def scheduler_at(
+    address: str, ca: Path | None, token_file: Path | None, server_name: str
+) -> SchedulerDiagnosticsClient:
     """Raises ConfigurationFault where only half of what TLS needs was given."""
-    from cli.diagnostics import SchedulerDiagnostics, Secure
+    from cli.diagnostics import SchedulerDiagnosticsClient, Secure
 
     if ca is None and token_file is None and not server_name:
-        return SchedulerDiagnostics(address)
+        return SchedulerDiagnosticsClient(address)
     if ca is None or token_file is None:
         raise ConfigurationFault("--ca, --token-file", "only one is given", "TLS needs both; loopback neither")
-    return SchedulerDiagnostics(address, Secure(ca, token_file, server_name))
+    return SchedulerDiagnosticsClient(address, Secure(ca, token_file, server_name))
 
 
 def scheduler_address(directory: Path, given: str) -> str:

@@ -27,7 +27,7 @@ EXIT_INCONCLUSIVE = 3
 _SIGNALLED = 128
 
 
-class Progress:
+class DemoProgress:
     """Plain lines with the time that has passed; where there is a terminal, a live status below them too."""
 
     def __init__(self, console: Console) -> None:
@@ -35,7 +35,7 @@ class Progress:
         self._began = time.monotonic()
         self._status = console.status("", refresh_per_second=4) if console.is_terminal else None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> DemoProgress:
         if self._status is not None:
             self._status.start()
         return self
@@ -90,7 +90,7 @@ def demo(
 
 async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel, anyway: bool) -> int:
     from local.demo.results import Inconclusive
-    from local.demo.story import Story
+    from local.demo.story import Demonstration
     from local.signals import Ending
 
     task = asyncio.current_task()
@@ -99,8 +99,8 @@ async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel, an
     ending.listen()
     console = Console(soft_wrap=True)
     try:
-        with Progress(console) as progress:
-            result = await Story(phase_seconds, kernel, progress.tell, progress.live, anyway=anyway).run()
+        with DemoProgress(console) as progress:
+            result = await Demonstration(phase_seconds, kernel, progress.tell, progress.live, anyway=anyway).run()
     except Inconclusive as found:
         console.print(f"inconclusive: {found}. Everything has been cleaned up.", markup=False, highlight=False)
         console.print("Run it again when this machine is calmer, or with --anyway.", markup=False, highlight=False)

@@ -22,7 +22,7 @@ from wire.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
 TIMEOUT_SECONDS = 5.0
 
 
-class AgentDiagnostics:
+class AgentDiagnosticsClient:
     """An agent at `address` (HOST:PORT or unix:PATH)."""
 
     def __init__(self, address: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -96,7 +96,7 @@ class Secure(msgspec.Struct, frozen=True):
     server_name: str = ""
 
 
-class SchedulerDiagnostics:
+class SchedulerDiagnosticsClient:
     """A scheduler at `address` (HOST:PORT): its loopback port, or with `secure` the one that agents call.
 
     Raises ConfigurationFault for a file that cannot be used.

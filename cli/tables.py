@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from view.table import Row
+from view.table import TableRow
 
 _GAP = "  "
 _NAME, _CELLS = 34, 21
@@ -40,7 +40,7 @@ def aligned(rows: Sequence[Sequence[str]], left: int | None = None) -> list[str]
     ]
 
 
-def row_lines(rows: Iterable[Row]) -> Iterator[str]:
+def row_lines(rows: Iterable[TableRow]) -> Iterator[str]:
     """A line a row: its name, its cells to the right, and its note."""
     for row in rows:
         width = (_CELLS - len(row.cells) + 1) // max(len(row.cells), 1)

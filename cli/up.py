@@ -230,13 +230,13 @@ def up(
 
 async def _up(directory: Path, choices: Choices) -> int:
     from local.signals import Ending
-    from local.up import Cluster
+    from local.up import RunningCluster
 
     task = asyncio.current_task()
     assert task is not None
     ending = Ending(task)
     ending.listen()
-    cluster = Cluster(directory, choices, typer.echo)
+    cluster = RunningCluster(directory, choices, typer.echo)
     began = time.monotonic()
     try:
         async with cluster:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from admission.settings import Settings as AdmissionSettings
+from admission.settings import AdmissionSettings
 from agent.settings import AgentSettings
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
-from kube.dialects.coverage.rows import Area, Row, Standing, Surface
+from kube.dialects.coverage.rows import Area, CoverageRow, Standing, Surface
 from kube.dialects.coverage.table import ROWS as API
 from model.metrics import TABLES
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 FOLDER = Path(__file__).parent
 README = FOLDER.parent / "README.md"
@@ -63,7 +63,7 @@ class SettingRow(NamedTuple):
 
 def settings() -> Mapping[str, list[SettingRow]]:
     """Every setting, by program."""
-    found = {"agent": AgentSettings, "scheduler": Settings, "admission": AdmissionSettings}
+    found = {"agent": AgentSettings, "scheduler": SchedulerSettings, "admission": AdmissionSettings}
     return {program: list(_fields(kind, "")) for program, kind in found.items()}
 
 
@@ -123,7 +123,7 @@ def _notes(surface: Surface) -> Iterator[str]:
         yield "`lsClass`, `beClass` and `systemClass`. Fields hold for the cluster and in node entries alike.\n"
 
 
-def _api_line(row: Row) -> str:
+def _api_line(row: CoverageRow) -> str:
     reader = f"`{row.reader}`" if row.reader else ""
     return f"| `{row.name}` | {row.standing.value} | {row.told} | {row.source} | {reader} |"
 
@@ -135,7 +135,7 @@ def short_table() -> str:
     return "\n".join(lines)
 
 
-def _summed(area: Area, rows: list[Row]) -> str:
+def _summed(area: Area, rows: list[CoverageRow]) -> str:
     done = [row for row in rows if row.standing is Standing.HONOURED]
     part = [row for row in rows if row.standing is Standing.PARTLY]
     word = "yes" if len(done) == len(rows) else "not yet" if not done and not part else "partly"
@@ -145,13 +145,13 @@ def _summed(area: Area, rows: list[Row]) -> str:
     return f"| {area.value} | {word} | {_names(rest)} |"
 
 
-def _names(rows: Iterable[Row]) -> str:
+def _names(rows: Iterable[CoverageRow]) -> str:
     names = list(dict.fromkeys(_short_name(row) for row in rows))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(name if name in _ANY.values() else f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
-def _short_name(row: Row) -> str:
+def _short_name(row: CoverageRow) -> str:
     """A field without its section; of a key without its domain."""
     if row.surface is Surface.POD_RESOURCE:
         return row.field

@@ -12,7 +12,7 @@ import msgspec
 K = TypeVar("K", bound=Hashable)
 
 
-class Stage(IntEnum):
+class ConnectionStage(IntEnum):
     """How far a connection has come; those that have come the least far are cut off first."""
 
     GREETING = 0
@@ -33,7 +33,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 class _Member(msgspec.Struct):
     peer: str
-    stage: Stage
+    stage: ConnectionStage
     since_seconds: float
 
 
@@ -57,14 +57,14 @@ class Crowd(Generic[K]):
     def enter(self, key: K, peer: str, now_seconds: float) -> list[K]:
         """One more, in its handshake; returns those to cut off for it, which are no members any more."""
         cut = []
-        if self._count(Stage.GREETING) >= self.bounds.greetings:
-            cut.append(self._leave_first(Stage.GREETING))
+        if self._count(ConnectionStage.GREETING) >= self.bounds.greetings:
+            cut.append(self._leave_first(ConnectionStage.GREETING))
         if len(self._members) >= self.bounds.connections:
             cut.append(self._leave_first(min(member.stage for member in self._members.values())))
-        self._members[key] = _Member(peer, Stage.GREETING, now_seconds)
+        self._members[key] = _Member(peer, ConnectionStage.GREETING, now_seconds)
         return cut
 
-    def reach(self, key: K, stage: Stage, now_seconds: float) -> None:
+    def reach(self, key: K, stage: ConnectionStage, now_seconds: float) -> None:
         """A member comes to another stage; one that was cut off meanwhile does not."""
         member = self._members.pop(key, None)
         if member is not None:
@@ -80,16 +80,16 @@ class Crowd(Generic[K]):
             if gone(key):
                 self.leave(key)
 
-    def since(self, before_seconds: float, *stages: Stage) -> list[K]:
+    def since(self, before_seconds: float, *stages: ConnectionStage) -> list[K]:
         """Members that have been at one of these stages since before that time; no stage: any."""
         members = self._members.items()
-        asked = stages or tuple(Stage)
+        asked = stages or tuple(ConnectionStage)
         return [key for key, member in members if member.since_seconds < before_seconds and member.stage in asked]
 
-    def _count(self, stage: Stage) -> int:
+    def _count(self, stage: ConnectionStage) -> int:
         return sum(member.stage is stage for member in self._members.values())
 
-    def _leave_first(self, stage: Stage) -> K:
+    def _leave_first(self, stage: ConnectionStage) -> K:
         there = {key: member.peer for key, member in self._members.items() if member.stage is stage}
         peers = Counter(there.values())
         first = max(there, key=lambda key: peers[there[key]])

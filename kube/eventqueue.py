@@ -34,7 +34,7 @@ class Event(msgspec.Struct, frozen=True):
         return self.type == "Warning"
 
 
-class Waiting(msgspec.Struct):
+class WaitingEvent(msgspec.Struct):
     """How often an Event came since it was last posted, when first and when last; `name` is chosen at the first try."""
 
     event: Event
@@ -55,9 +55,9 @@ class EventQueue:
     def __init__(self, room: int) -> None:
         self.dropped = 0
         self._room = room
-        self._warnings: OrderedDict[Event, Waiting] = OrderedDict()
-        self._ordinary: OrderedDict[Event, Waiting] = OrderedDict()
-        self._taken: dict[Event, Waiting | None] = {}
+        self._warnings: OrderedDict[Event, WaitingEvent] = OrderedDict()
+        self._ordinary: OrderedDict[Event, WaitingEvent] = OrderedDict()
+        self._taken: dict[Event, WaitingEvent | None] = {}
 
     def __len__(self) -> int:
         """Different Events that wait; those taken are not among them, unless they came again."""
@@ -72,16 +72,16 @@ class EventQueue:
         """One occurrence. What came while the same Event is taken waits until that is back."""
         if event in self._taken:
             again = self._taken[event]
-            self._taken[event] = _one_more(again, at) if again else Waiting(event, at, at)
+            self._taken[event] = _one_more(again, at) if again else WaitingEvent(event, at, at)
             return
         waiting = self._lane(event).get(event)
         if waiting is not None:
             _one_more(waiting, at)
         else:
-            self._lane(event)[event] = Waiting(event, at, at)
+            self._lane(event)[event] = WaitingEvent(event, at, at)
             self._make_room()
 
-    def take(self) -> Waiting | None:
+    def take(self) -> WaitingEvent | None:
         """The oldest warning, else the oldest of the others."""
         lane = self._warnings or self._ordinary
         if not lane:
@@ -90,14 +90,14 @@ class EventQueue:
         self._taken[event] = None
         return waiting
 
-    def done(self, waiting: Waiting) -> None:
+    def done(self, waiting: WaitingEvent) -> None:
         """It was posted, or given up."""
         again = self._taken.pop(waiting.event)
         if again is not None:
             self._lane(again.event)[again.event] = again
             self._make_room()
 
-    def back(self, waiting: Waiting) -> None:
+    def back(self, waiting: WaitingEvent) -> None:
         """It goes to the end, for another try, together with what came meanwhile."""
         again = self._taken.pop(waiting.event)
         if again is not None:
@@ -105,7 +105,7 @@ class EventQueue:
         self._lane(waiting.event)[waiting.event] = waiting
         self._make_room()
 
-    def _lane(self, event: Event) -> OrderedDict[Event, Waiting]:
+    def _lane(self, event: Event) -> OrderedDict[Event, WaitingEvent]:
         return self._warnings if event.warning else self._ordinary
 
     def _make_room(self) -> None:
@@ -114,6 +114,6 @@ class EventQueue:
             self.dropped += lost.count
 
 
-def _one_more(waiting: Waiting, at: datetime) -> Waiting:
+def _one_more(waiting: WaitingEvent, at: datetime) -> WaitingEvent:
     waiting.count, waiting.last = waiting.count + 1, at
     return waiting

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient, PatchKind, path_of
-from kube.eventqueue import Event, EventQueue, ObjectRef, Waiting
+from kube.eventqueue import Event, EventQueue, ObjectRef, WaitingEvent
 from model.fault import KubernetesFault
 
 __all__ = ["EventCapacity", "EventRecorder", "ObjectRef"]
@@ -132,7 +132,7 @@ class EventRecorder:
         calm = len(self._queue) <= self._capacity.waiting // 2 and not self._ending.is_set()
         return 1 if calm and self.give_way() else self._capacity.posts
 
-    async def _deliver(self, waiting: Waiting) -> None:
+    async def _deliver(self, waiting: WaitingEvent) -> None:
         """One try; an Event that shall be tried again goes back before this poster pauses."""
         try:
             await self._post(waiting)
@@ -151,14 +151,14 @@ class EventRecorder:
                 self._told_full = False
                 self._empty.set()
 
-    def _once_more(self, waiting: Waiting, fault: KubernetesFault) -> bool:
+    def _once_more(self, waiting: WaitingEvent, fault: KubernetesFault) -> bool:
         """Whether the fault is of the moment and not of the Event."""
         if fault.status == 0:
             return not self._ending.is_set()
         waiting.tries += 1
         return (fault.status == 429 or fault.status >= 500) and waiting.tries < _TRIES
 
-    def _give_up(self, waiting: Waiting, fault: KubernetesFault) -> None:
+    def _give_up(self, waiting: WaitingEvent, fault: KubernetesFault) -> None:
         """Those that found no server during a stop are counted together by `flush`."""
         self._refused += waiting.count
         self._queue.done(waiting)
@@ -175,7 +175,7 @@ class EventRecorder:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ending.wait(), max(delay, fault.retry_after_seconds))
 
-    async def _post(self, waiting: Waiting) -> None:
+    async def _post(self, waiting: WaitingEvent) -> None:
         """PATCH the count of one that was posted before, unless the server has forgotten it; else POST."""
         if waiting.event in self._posted and await self._count(waiting, self._posted[waiting.event]):
             return
@@ -190,7 +190,7 @@ class EventRecorder:
             return
         self._remember(waiting.event, _Posted(waiting.name, waiting.count))
 
-    async def _count(self, waiting: Waiting, posted: _Posted) -> bool:
+    async def _count(self, waiting: WaitingEvent, posted: _Posted) -> bool:
         path = path_of("v1/events", namespace=_namespace(waiting.event), name=posted.name)
         count = posted.count + waiting.count
         try:
@@ -214,7 +214,7 @@ class EventRecorder:
         unique = int(self._now().timestamp() * 1_000_000)
         return f"{event.about.name[:200]}.{unique:x}{self._serial:x}"
 
-    def _body(self, waiting: Waiting, namespace: str) -> dict[str, Any]:
+    def _body(self, waiting: WaitingEvent, namespace: str) -> dict[str, Any]:
         event, about = waiting.event, msgspec.to_builtins(waiting.event.about)
         source = self._source | ({"component": event.component} if event.component else {})
         return {

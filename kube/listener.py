@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kube.crowd import Bounds, Crowd, Stage
+from kube.crowd import Bounds, ConnectionStage, Crowd
 from kube.memory import give_memory_back
 
 _BACKLOG = 1024
@@ -110,11 +110,11 @@ class TlsListener:
             yield
             return
         connection.asked = True
-        self._crowd.reach(connection, Stage.BUSY, _now())
+        self._crowd.reach(connection, ConnectionStage.BUSY, _now())
         try:
             yield
         finally:
-            self._crowd.reach(connection, Stage.IDLE, _now())
+            self._crowd.reach(connection, ConnectionStage.IDLE, _now())
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ class TlsListener:
             )
             # A request may have come together with the end of the handshake.
             if not connection.asked:
-                self._crowd.reach(connection, Stage.SILENT, _now())
+                self._crowd.reach(connection, ConnectionStage.SILENT, _now())
         except OSError as error:
             # The error, the future that has it and the frame that waited form a circle, which would keep the buffer.
             traceback.clear_frames(error.__traceback__)
@@ -165,7 +165,7 @@ class TlsListener:
         """For ever: cuts off those that never asked for anything, forgets those that are gone, gives memory back."""
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._waits.first_seconds))
-            for connection in self._crowd.since(_now() - self._waits.first_seconds, Stage.SILENT):
+            for connection in self._crowd.since(_now() - self._waits.first_seconds, ConnectionStage.SILENT):
                 connection.cut()
             self._crowd.leave_all(lambda one: one.gone)
             self._known = {protocol: one for protocol, one in self._known.items() if not one.gone}

@@ -51,17 +51,17 @@ class Probes(msgspec.Struct, frozen=True):
     ready: Callable[[], str]
 
 
-class Patience(msgspec.Struct, frozen=True):
+class ClientTimeouts(msgspec.Struct, frozen=True):
     """How long a client may say nothing, and how long its request and our answer may take in all; seconds."""
 
     silence_seconds: float = 10.0
     whole_seconds: float = 30.0
 
 
-_PATIENCE = Patience()
+_PATIENCE = ClientTimeouts()
 
 
-class Guard:
+class AccessGuard:
     """What is needed off loopback: the certificate, and who may read /metrics.
 
     Made on the event loop that `reviews` asks on; asked from other threads.
@@ -112,8 +112,8 @@ class MonitoringServer:
         address: str,
         registry: CollectorRegistry,
         probes: Probes,
-        guard: Guard | None = None,
-        patience: Patience = _PATIENCE,
+        guard: AccessGuard | None = None,
+        patience: ClientTimeouts = _PATIENCE,
     ) -> None:
         if address.startswith(_UNIX):
             self._server: _Server = _UnixServer(
@@ -147,7 +147,7 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _required(guard: Guard | None, address: str) -> Guard:
+def _required(guard: AccessGuard | None, address: str) -> AccessGuard:
     if guard is None:
         fix = "give --tls-cert and --tls-key, or use 127.0.0.1 and reach it with kubectl port-forward"
         raise ConfigurationFault(f"{_FLAG} {address}", "is not 127.0.0.1, where alone plain text is served", fix)
@@ -179,8 +179,8 @@ class _Site(NamedTuple):
 
     registry: CollectorRegistry
     probes: Probes
-    guard: Guard | None
-    patience: Patience
+    guard: AccessGuard | None
+    patience: ClientTimeouts
 
     def page(self, path: str, accept: str, authorization: str) -> _Page:
         match path:

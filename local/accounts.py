@@ -15,7 +15,7 @@ import msgspec
 
 from embedded.own_files import write_private
 from kube.client import KubeClient, path_of
-from local.certificates import LOOPBACK_NAMES, Authority, random_token
+from local.certificates import LOOPBACK_NAMES, LocalAuthority, random_token
 from local.choices import Choices, Slot
 from local.kubeconfig import kubeconfig
 from local.rundir import RunDirectory
@@ -57,7 +57,7 @@ def _service_account(program: str) -> User:
 
 def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
     """Certificates, keys and token files into `run.keys`; returns user → token for the kubeconfigs."""
-    authority = Authority(f"sublet {choices.id}")
+    authority = LocalAuthority(f"sublet {choices.id}")
     for file in ("ca.crt", _API_AUTHORITY):
         write_private(run.keys / file, authority.certificate_pem)
     nodes = tuple(slot.name for slot in choices.slots)

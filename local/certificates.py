@@ -19,7 +19,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 VALIDITY = timedelta(days=365)
 
 
-class Authority:
+class LocalAuthority:
     """A self-signed CA that exists in memory and signs server certificates; `now` is the time of issue."""
 
     def __init__(self, name: str, now: datetime | None = None) -> None:

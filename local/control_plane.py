@@ -27,7 +27,7 @@ from embedded.own_files import write_private
 from kube.client import KubeClient, PatchKind, path_of
 from local import manifests
 from local.accounts import kubeconfig_of, write_kubeconfigs
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from local.choices import Choices, host_and_port
 from local.probing import Door, unanswered
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
@@ -158,7 +158,7 @@ class ControlPlane:
     def _write_keys(self) -> None:
         keys = self._run.keys
         for name in ("etcd", "kubelet-client"):
-            authority = Authority(f"sublet {self._choices.id} {name}")
+            authority = LocalAuthority(f"sublet {self._choices.id} {name}")
             client = _KUBELET_CLIENT if name == "kubelet-client" else "kube-apiserver-etcd-client"
             pairs = {f"{name}-client": authority.issue_client(client), name: authority.issue(name)}
             write_private(keys / f"{name}-ca.crt", authority.certificate_pem)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Patience(msgspec.Struct, frozen=True):
+class LivenessPolicy(msgspec.Struct, frozen=True):
     """A probe each `period`, which waits for `answer`; a program is given up after `misses` in a row and `silence`."""
 
     period_seconds: float = 5.0
@@ -29,7 +29,7 @@ class Probe(msgspec.Struct, frozen=True):
 class Liveness:
     """Judges the probes of one run of a program, in order."""
 
-    def __init__(self, patience: Patience, now: float) -> None:
+    def __init__(self, patience: LivenessPolicy, now: float) -> None:
         self._patience = patience
         self._last_ended = now
         self._since = now

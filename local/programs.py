@@ -27,8 +27,8 @@ from local.admissionservice import publish, publish_endpoint
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.probing import Door
 from local.rundir import RunDirectory
-from local.staticprograms import Life, StaticProgram
-from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, Profile
+from local.staticprograms import ProgramHistory, StaticProgram
+from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, SchedulerProfile
 
 Ready = dict[str, Any]
 Bound = Mapping[str, Ready]
@@ -72,7 +72,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 _HERE = "127.0.0.1"
-_STAND_IN = Profile((KUBE_SCHEDULER,), PLAIN_SCORE, plain=True)
+_STAND_IN = SchedulerProfile((KUBE_SCHEDULER,), PLAIN_SCORE, plain=True)
 """For pods that name no scheduler: a cluster has a kube-scheduler, which knows nothing of batch work."""
 _SILENT_SECONDS = 120
 """An agent says each minute that it is there."""
@@ -185,7 +185,7 @@ def _first_node(choices: Choices) -> str:
 
 
 def static_programs(
-    run: RunDirectory, programs: Sequence[Program], bound: Bound, lives: Mapping[str, Life]
+    run: RunDirectory, programs: Sequence[Program], bound: Bound, lives: Mapping[str, ProgramHistory]
 ) -> list[StaticProgram]:
     """Those that a node shows, as far as they have begun to serve."""
     found = []

@@ -10,7 +10,7 @@ import msgspec
 from kube.wholefile import write_whole
 
 
-class Run(msgspec.Struct, frozen=True):
+class ProgramRun(msgspec.Struct, frozen=True):
     """One run of a program: Unix seconds, and where in its log it begins; `exit_code` is minus a signal's number.
 
     One that has not ended has neither `ended_seconds` nor `exit_code`.
@@ -27,11 +27,11 @@ class Run(msgspec.Struct, frozen=True):
         return self.ended_seconds > 0
 
 
-class Life(msgspec.Struct, frozen=True):
+class ProgramHistory(msgspec.Struct, frozen=True):
     """A program from its first start on: its newest run, the one before, and how often it was started again."""
 
-    run: Run
-    previous: Run | None = None
+    run: ProgramRun
+    previous: ProgramRun | None = None
     restarts: int = 0
 
 
@@ -44,8 +44,8 @@ class StaticProgram(msgspec.Struct, frozen=True):
     name: str
     node: str
     log: str
-    run: Run
-    previous: Run | None = None
+    run: ProgramRun
+    previous: ProgramRun | None = None
     restarts: int = 0
     host: str = ""
     port: int = 0

@@ -10,11 +10,11 @@ from itertools import groupby
 import msgspec
 
 from embedded.child_process import Child, ProgramFault, how_it_ended
-from local.liveness import Liveness, Patience, Probe
+from local.liveness import Liveness, LivenessPolicy, Probe
 from local.probing import unanswered
 from local.programs import Bound, Program, Ready
 from local.rundir import RunDirectory
-from local.staticprograms import Life, Run
+from local.staticprograms import ProgramHistory, ProgramRun
 from model.fault import KubernetesFault
 
 LONGEST_BACKOFF_SECONDS = 30.0
@@ -22,14 +22,14 @@ LONGEST_BACKOFF_SECONDS = 30.0
 HEALTHY_SECONDS = 60.0
 
 
-class Pace(msgspec.Struct, frozen=True):
+class RestartPace(msgspec.Struct, frozen=True):
     """How long to wait before the first new start, and how long for an answer of a program that runs."""
 
     first_backoff_seconds: float = 1.0
-    patience: Patience = Patience()
+    patience: LivenessPolicy = LivenessPolicy()
 
 
-_PACE = Pace()
+_PACE = RestartPace()
 
 
 class Supervisor:
@@ -43,7 +43,7 @@ class Supervisor:
         programs: Sequence[Program],
         tell: Callable[[str], None],
         changed: Callable[[str], None] = lambda name: None,
-        pace: Pace = _PACE,
+        pace: RestartPace = _PACE,
         lived: Callable[[], None] = lambda: None,
     ) -> None:
         self._run = run
@@ -52,7 +52,7 @@ class Supervisor:
         self._changed = changed
         self._pace = pace
         self._lived = lived
-        self.lives: dict[str, Life] = {}
+        self.lives: dict[str, ProgramHistory] = {}
         self._children: dict[str, Child] = {}
         self._watchers: list[asyncio.Task[None]] = []
         self.bound: dict[str, Ready] = {}
@@ -104,8 +104,8 @@ class Supervisor:
 
     def _began(self, name: str, child: Child) -> None:
         """This run serves."""
-        before, run = self.lives.get(name), Run(child.pid, child.started_seconds, child.log_begin)
-        self.lives[name] = Life(run, before.run, before.restarts + 1) if before else Life(run)
+        before, run = self.lives.get(name), ProgramRun(child.pid, child.started_seconds, child.log_begin)
+        self.lives[name] = ProgramHistory(run, before.run, before.restarts + 1) if before else ProgramHistory(run)
 
     def _has_ended(self, name: str, exit_code: int) -> None:
         life = self.lives[name]

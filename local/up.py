@@ -33,7 +33,7 @@ from local.supervisor import Supervisor
 from model.fault import KernelFault
 
 
-class Cluster:
+class RunningCluster:
     """A running embedded cluster; entering raises a Fault when a program does not come up.
 
     `tell` gets one line for each event a person should know of. Several clusters may run side by side, each in
@@ -112,7 +112,7 @@ class Cluster:
             agent_socket=agent.get("socket", ""),
         )
 
-    async def __aenter__(self) -> Cluster:
+    async def __aenter__(self) -> RunningCluster:
         self._held.enter_context(self._run)
         try:
             await self._clean_up_after_previous_run()

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """How far a finding goes: all works, something works less well, or Sublet refuses to act."""
 
     OK = "ok"
@@ -22,10 +22,10 @@ class Finding(msgspec.Struct, frozen=True):
     check: str
     found: str
     effect: str = ""
-    verdict: Verdict = Verdict.OK
+    verdict: Severity = Severity.OK
     fix: str = ""
 
 
 def refused(findings: tuple[Finding, ...]) -> bool:
     """Whether any of them forbids to go on."""
-    return any(finding.verdict is Verdict.REFUSED for finding in findings)
+    return any(finding.verdict is Severity.REFUSED for finding in findings)

@@ -14,7 +14,7 @@ from model.qos import QoSClass
 from model.selector import Selector
 
 
-class Profile(msgspec.Struct, frozen=True):
+class ColocationProfile(msgspec.Struct, frozen=True):
     """One ClusterColocationProfile.
 
     `namespaces` and `pods` select by labels; one that cannot be read, or is not given, selects everything. `fault` says

@@ -14,7 +14,7 @@ class Volume(msgspec.Struct, frozen=True):
     nodes: tuple[NodeTerm, ...] | None = None
 
 
-class Claim(msgspec.Struct, frozen=True):
+class VolumeClaim(msgspec.Struct, frozen=True):
     """A PersistentVolumeClaim and the name of the volume it is bound to, empty while it is not bound."""
 
     namespace: str

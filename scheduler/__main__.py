@@ -26,12 +26,12 @@ import structlog
 from kube.tls import TlsFiles
 from model.fault import Fault, fault_in
 from scheduler import settings
-from scheduler.wiring import Options, run
+from scheduler.wiring import SchedulerOptions, run
 
 log = structlog.get_logger()
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
+def parse(argv: Sequence[str]) -> tuple[SchedulerOptions, LogFormat]:
     """Options from flags. Raises ConfigurationFault for a wrong settings file, SystemExit for wrong flags."""
     parser = argparse.ArgumentParser(prog="sublet scheduler", description="Places whole gangs and explains each wait.")
     add = parser.add_argument
@@ -61,7 +61,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     add("--pod", default=_own_pod(), help="NAMESPACE/NAME, labelled while leading (default: $POD_NAMESPACE/$POD_NAME)")
     add("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON, help="(default: %(default)s)")
     flags = parser.parse_args(argv)
-    options = Options(
+    options = SchedulerOptions(
         kubeconfig=flags.kubeconfig,
         tls=TlsFiles(flags.tls_cert, flags.tls_key),
         token_file=flags.token_file,
@@ -96,7 +96,7 @@ def _own_pod() -> str:
     return f"{namespace}/{name}" if namespace and name else ""
 
 
-async def _serve(options: Options) -> str:
+async def _serve(options: SchedulerOptions) -> str:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -16,7 +16,7 @@ from scheduler.core.placement.explain import nearest_text
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.link.node_reports import NodeReports
-from scheduler.ports import Clock, GangAnswer, NodeAnswer, PodAnswer, QueueAnswer
+from scheduler.ports import Clock, GangExplanation, NodeExplanation, PodExplanation, QueueExplanation
 
 
 class SchedulerAnswers:
@@ -31,14 +31,14 @@ class SchedulerAnswers:
         self._node_reports = node_reports
         self._clock = clock
 
-    def pod(self, namespace: str, name: str) -> PodAnswer | None:
+    def pod(self, namespace: str, name: str) -> PodExplanation | None:
         """None where the pod is not known."""
         record = self._cache.find(namespace, name)
         if record is None:
             return None
         pod, subject = record.pod, self._cache.subject_of(record.pod)
         own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.spec.unsupported else None
-        found = PodAnswer(
+        found = PodExplanation(
             node=pod.spec.node_name,
             gang=pod.spec.gang.key if pod.spec.gang else "",
             decision=own or self._history.newest(subject.text),
@@ -67,7 +67,7 @@ class SchedulerAnswers:
             f"waits for scheduler {pod.spec.scheduler_name}; this one takes pods whose schedulerName is one of {named}"
         )
 
-    def gang(self, namespace: str, name: str) -> GangAnswer | None:
+    def gang(self, namespace: str, name: str) -> GangExplanation | None:
         """None where neither a PodGroup nor a pod of that name is known."""
         key = f"{namespace}/{name}"
         if self._cache.gangs.get(key) is None and key not in self._cache.gang_keys():
@@ -85,7 +85,7 @@ class SchedulerAnswers:
             nominated={record.pod.name: record.nominated for record in records if record.nominated},
         )
 
-    def gangs(self) -> tuple[GangAnswer, ...]:
+    def gangs(self) -> tuple[GangExplanation, ...]:
         """All gangs by name, without what is asked of one alone."""
         return tuple(self._gang(key) for key in sorted(self._cache.gang_keys() | self._cache.gangs.keys))
 
@@ -98,26 +98,26 @@ class SchedulerAnswers:
         told = {"preemption_enabled_by": in_force.enabled_by, "scheduler_config": about}
         return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)
 
-    def queues(self) -> tuple[QueueAnswer, ...]:
+    def queues(self) -> tuple[QueueExplanation, ...]:
         totals = self._cache.snapshot().totals
         pending = Counter(candidate.workload.queue for candidate in self._cycle.backlog.candidates)
         found = ((queue, self._cycle.share(queue.name, totals)) for queue in self._cycle.queues.values())
         return tuple(
-            QueueAnswer(queue.name, queue.weight, pending[queue.name], float(share.value), share.resource)
+            QueueExplanation(queue.name, queue.weight, pending[queue.name], float(share.value), share.resource)
             for queue, share in found
         )
 
-    def nodes(self) -> tuple[NodeAnswer, ...]:
+    def nodes(self) -> tuple[NodeExplanation, ...]:
         return tuple(self._node(name) for name in sorted(self._cache.nodes))
 
     def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]:
         return self._history.watch(subject_prefix, history)
 
-    def _gang(self, key: str) -> GangAnswer:
+    def _gang(self, key: str) -> GangExplanation:
         subject = self._cache.gangs.index.subject(key)
         part = next(part for part in self._cache.parts(subject) if part.key == key)
         namespace, _, name = key.partition("/")
-        return GangAnswer(
+        return GangExplanation(
             namespace=namespace,
             name=name,
             min_member=part.spec.min_member,
@@ -144,9 +144,9 @@ class SchedulerAnswers:
         records = (self._cache.record(pod.uid) for pod in members.pending)
         return next((record.told for record in records if record is not None and record.told), "")
 
-    def _node(self, name: str) -> NodeAnswer:
+    def _node(self, name: str) -> NodeExplanation:
         entry = self._node_reports.reports.get(name)
-        return NodeAnswer(
+        return NodeExplanation(
             node=name,
             allocatable=self._cache.nodes[name].allocatable.amounts,
             requested=self._cache.ledger.nodes.get(name, {}),

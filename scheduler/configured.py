@@ -17,8 +17,8 @@ from model.loadlimits import Statistic, StatisticKind, UsageLimits
 from model.resources import CPU, MEMORY
 from model.scoring import ScorePlugin
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, ShapePoint
-from scheduler.settings import Settings
+from scheduler.core.scores.policy import SchedulerProfile, ScoredResource, ScorePolicy, ShapePoint
+from scheduler.settings import SchedulerSettings
 
 _WEIGHT_OF = {
     ScorePlugin.FIT: "fit_weight",
@@ -37,12 +37,12 @@ class Overlaid(msgspec.Struct, frozen=True):
     acts on.
     """
 
-    settings: Settings
+    settings: SchedulerSettings
     switched: bool = False
     unserved: tuple[str, ...] = ()
 
 
-def overlaid(base: Settings, told: SchedulerConfig) -> Overlaid:
+def overlaid(base: SchedulerSettings, told: SchedulerConfig) -> Overlaid:
     """A profile is for one of this scheduler's names; one without a name is for its first.
 
     Arguments of Coscheduling and LoadAwareScheduling count for all pods, by the first profile that has them. Names that
@@ -64,12 +64,12 @@ def overlaid(base: Settings, told: SchedulerConfig) -> Overlaid:
     return Overlaid(settings, switched, tuple(_unserved(base, told)))
 
 
-def _serves(base: Settings, told: ProfileArgs) -> bool:
+def _serves(base: SchedulerSettings, told: ProfileArgs) -> bool:
     name = told.scheduler_name
     return not name or (name in base.served and name not in base.plain)
 
 
-def _unserved(base: Settings, told: SchedulerConfig) -> Iterator[str]:
+def _unserved(base: SchedulerSettings, told: SchedulerConfig) -> Iterator[str]:
     names = ", ".join(name for name in base.served if name not in base.plain)
     seen: set[str] = set()
     for each in told.profiles:
@@ -81,16 +81,16 @@ def _unserved(base: Settings, told: SchedulerConfig) -> Iterator[str]:
         seen.add(name)
 
 
-def _all(base: Settings) -> Iterator[Profile]:
+def _all(base: SchedulerSettings) -> Iterator[SchedulerProfile]:
     """With one for each name that has none."""
     yield from base.profiles
     told = {name for profile in base.profiles for name in profile.names}
     for name in base.served:
         if name not in told:
-            yield Profile((name,))
+            yield SchedulerProfile((name,))
 
 
-def _coscheduling(base: Settings, told: CoschedulingArgs) -> Settings:
+def _coscheduling(base: SchedulerSettings, told: CoschedulingArgs) -> SchedulerSettings:
     enable = base.preemption.enable if told.enable_preemption is None else told.enable_preemption
     return msgspec.structs.replace(
         base,
@@ -137,11 +137,11 @@ def _statistic(kind: StatisticKind | None, duration_seconds: float | None) -> St
     return None if kind is None else Statistic(kind, float(duration_seconds or 0.0))
 
 
-def _split(base: Profile, told: Mapping[str, ProfileArgs]) -> Iterator[Profile]:
+def _split(base: SchedulerProfile, told: Mapping[str, ProfileArgs]) -> Iterator[SchedulerProfile]:
     """As many as the document tells apart."""
     own = [name for name in base.names if name in told]
     for name in own[1:]:
-        yield Profile((name,), _score(base.score, told[name]))
+        yield SchedulerProfile((name,), _score(base.score, told[name]))
     names = tuple(name for name in base.names if name not in own[1:])
     yield msgspec.structs.replace(base, names=names, score=_score(base.score, told[own[0]]) if own else base.score)
 

@@ -12,7 +12,7 @@ from kube.dialects.koordinator.schedulerconfig import SchedulerConfig
 from model.fault import ConfigurationFault
 from scheduler.configured import overlaid
 from scheduler.ports import Named
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 INVALID = "ConfigurationInvalid"
 _SETTINGS = "settings"
@@ -47,7 +47,7 @@ class InForce(msgspec.Struct, frozen=True):
 class Configuring:
     """`settings` are in force; `base` are those without the ConfigMap, which a deletion brings back."""
 
-    def __init__(self, base: Settings) -> None:
+    def __init__(self, base: SchedulerSettings) -> None:
         self.base = base
         self.settings = base
         self.in_force = InForce()

@@ -22,7 +22,7 @@ from scheduler.core.placement.working_snapshot import Background, WorkingSnapsho
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News
 from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.binding import Binding, Placing
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.memo import Memo
@@ -35,7 +35,7 @@ from scheduler.steps.waiting import Waiting
 class Cycle:
     """Owns the backlog and those who decide; reads and charges the cache."""
 
-    def __init__(self, cache: ClusterCache, settings: Settings, queues: Iterable[Queue] = (Queue(),)) -> None:
+    def __init__(self, cache: ClusterCache, settings: SchedulerSettings, queues: Iterable[Queue] = (Queue(),)) -> None:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
         self.queues = {queue.name: queue for queue in queues}
         self.working: WorkingSnapshot | None = None
@@ -48,7 +48,7 @@ class Cycle:
         self._aside: set[WorkloadId] = set()
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> SchedulerSettings:
         """Those in force."""
         return self.configuring.settings
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from model.decision import Decision
 from model.placement import Scored
-from scheduler.core.scores.table import Choice
+from scheduler.core.scores.table import NodeChoice
 
 _WATCHER_LIMIT = 1000
 _CHOICES = 4096
@@ -22,7 +22,7 @@ class DecisionHistory:
         self._ring: deque[Decision] = deque(maxlen=limit)
         self._newest: dict[str, Decision] = {}
         self._preemption: dict[str, Decision] = {}
-        self._choices: dict[str, Choice] = {}
+        self._choices: dict[str, NodeChoice] = {}
         self._watchers: list[tuple[deque[Decision], asyncio.Event]] = []
 
     def record(self, decision: Decision) -> bool:
@@ -62,7 +62,7 @@ class DecisionHistory:
         """What came of preemption for a subject, None where it was not considered."""
         return self._preemption.get(subject)
 
-    def chose(self, subject: str, choice: Choice) -> None:
+    def chose(self, subject: str, choice: NodeChoice) -> None:
         """Why a lone pod has its node; the oldest such choice makes room."""
         self._choices.pop(subject, None)
         if len(self._choices) >= _CHOICES:

@@ -33,9 +33,9 @@ from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.link.callers import Callers, ReviewedCallers, TokenTable
-from scheduler.link.frames import Downward, Frames, Role, Serving, Trouble, Upward
+from scheduler.link.frames import Downward, Frames, LeaderState, Serving, Trouble, Upward
 from scheduler.link.remote_reports import RemoteNodeReports
-from scheduler.link.stream import Limits
+from scheduler.link.stream import StreamLimits
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class LinkServer:
         self._serving = serving
         self._callers = callers
         self._forwarder = DiagnosticsForwarder()
-        limits = Limits(costs_interval_seconds=serving.costs_interval_seconds)
+        limits = StreamLimits(costs_interval_seconds=serving.costs_interval_seconds)
         self._link = NodeLinkServicer(self.node_reports, callers, time.time, limits)
 
     async def listen(self) -> Listener:
@@ -77,7 +77,7 @@ class LinkServer:
             else:
                 self._link.notify(node, notice)
 
-    async def _play(self, role: Role, listener: Listener) -> None:
+    async def _play(self, role: LeaderState, listener: Listener) -> None:
         if role.leading:
             self._link.lead()
         else:

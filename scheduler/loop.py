@@ -20,7 +20,7 @@ from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ class Loop:
         history: DecisionHistory,
         meter: Meter,
         clock: Clock,
-        settings: Settings,
+        settings: SchedulerSettings,
     ) -> None:
         self.last_turn_seconds = clock()
         self.turned = asyncio.Event()

@@ -68,7 +68,7 @@ class StatusWriter(Protocol):
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
 
 
-class Evictor(Protocol):
+class PodDeleter(Protocol):
     """Makes pods go."""
 
     async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
@@ -136,7 +136,7 @@ class Meter(Protocol):
         """A victim's eviction was carried out, or not: `done` or `failed`."""
 
 
-class PodAnswer(msgspec.Struct, frozen=True):
+class PodExplanation(msgspec.Struct, frozen=True):
     """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
 
     `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting. `unserved` are
@@ -155,7 +155,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     scored: Scored | None = None
 
 
-class GangAnswer(msgspec.Struct, frozen=True):
+class GangExplanation(msgspec.Struct, frozen=True):
     """A gang with the newest decision about it; `nominated` are pod → node, `waiting` is how many members wait."""
 
     namespace: str
@@ -173,7 +173,7 @@ class GangAnswer(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
-class QueueAnswer(msgspec.Struct, frozen=True):
+class QueueExplanation(msgspec.Struct, frozen=True):
     """`dominant_share` is 0 to 1, divided by the weight."""
 
     name: str
@@ -183,7 +183,7 @@ class QueueAnswer(msgspec.Struct, frozen=True):
     dominant_resource: str
 
 
-class NodeAnswer(msgspec.Struct, frozen=True):
+class NodeExplanation(msgspec.Struct, frozen=True):
     """Amounts in base units; `report_age_seconds` is None where the node's agent has not reported."""
 
     node: str
@@ -196,15 +196,15 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 class Answers(Protocol):
     """What diagnostics may ask."""
 
-    def pod(self, namespace: str, name: str) -> PodAnswer | None: ...
+    def pod(self, namespace: str, name: str) -> PodExplanation | None: ...
 
-    def gang(self, namespace: str, name: str) -> GangAnswer | None: ...
+    def gang(self, namespace: str, name: str) -> GangExplanation | None: ...
 
-    def gangs(self) -> tuple[GangAnswer, ...]: ...
+    def gangs(self) -> tuple[GangExplanation, ...]: ...
 
-    def queues(self) -> tuple[QueueAnswer, ...]: ...
+    def queues(self) -> tuple[QueueExplanation, ...]: ...
 
-    def nodes(self) -> tuple[NodeAnswer, ...]: ...
+    def nodes(self) -> tuple[NodeExplanation, ...]: ...
 
     def settings(self) -> bytes:
         """The settings in force, as JSON."""

@@ -18,9 +18,9 @@ from model.report import PreemptionNotice
 from model.workload import Notes
 from scheduler.cache import facts
 from scheduler.core.queueing.backoff import delay_seconds
-from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, Named, StatusWriter
-from scheduler.settings import Settings
-from scheduler.steps.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
+from scheduler.ports import Announcer, Binder, Clock, Courier, Meter, Named, PodDeleter, StatusWriter
+from scheduler.settings import SchedulerSettings
+from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
 log = structlog.get_logger()
 
@@ -58,7 +58,7 @@ class Outlets(msgspec.Struct, frozen=True):
 
     binder: Binder
     writer: StatusWriter
-    evictor: Evictor
+    evictor: PodDeleter
     announcer: Announcer
     courier: Courier | None = None
     leading: Callable[[], bool] = lambda: True
@@ -67,7 +67,7 @@ class Outlets(msgspec.Struct, frozen=True):
 class Publisher:
     """`tell` takes facts for the next turn; tasks run in `group`."""
 
-    def __init__(self, outlets: Outlets, meter: Meter, clock: Clock, settings: Settings) -> None:
+    def __init__(self, outlets: Outlets, meter: Meter, clock: Clock, settings: SchedulerSettings) -> None:
         self._binder = outlets.binder
         self._writer = outlets.writer
         self._evictor = outlets.evictor
@@ -209,7 +209,7 @@ class Publisher:
             self._undated.add(uid)
         self._notes[uid] = group.create_task(self._write_note(note, self._notes.get(uid), tell))
 
-    async def _bind_batch(self, batch: Batch, tell: Callable[[facts.Fact], None]) -> None:
+    async def _bind_batch(self, batch: BindingBatch, tell: Callable[[facts.Fact], None]) -> None:
         course = _Course()
         async with asyncio.TaskGroup() as group:
             for bind in batch.binds:
@@ -224,12 +224,12 @@ class Publisher:
         if not self._bindings:
             self._drained.set()
 
-    def _comes_back(self, batch: Batch, course: _Course) -> bool:
+    def _comes_back(self, batch: BindingBatch, course: _Course) -> bool:
         """Whether a binding that was not asked for yet is given up."""
         given_up = (course.failed and batch.strict) or (self._draining and not course.begun)
         return given_up or not self.leading()
 
-    async def _bind(self, batch: Batch, bind: Bind, course: _Course, tell: Callable[[facts.Fact], None]) -> None:
+    async def _bind(self, batch: BindingBatch, bind: Bind, course: _Course, tell: Callable[[facts.Fact], None]) -> None:
         """A condition still on its way to the pod is waited for: written after the binding it would be untrue."""
         uid = bind.pod.uid
         note = self._notes.pop(uid, None)

@@ -20,17 +20,17 @@ from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.core.queueing.order import AgeingPolicy
 from scheduler.core.queueing.reservation import ReservePolicy
-from scheduler.core.scores.policy import KUBE_SCHEDULER, PROFILES, Profile, served
+from scheduler.core.scores.policy import KUBE_SCHEDULER, PROFILES, SchedulerProfile, served
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one scheduler does; the leader's lease included."""
 
     scheduler_names: Annotated[
         tuple[str, ...], Meta(description="spec.schedulerName values this scheduler serves.")
     ] = served(PROFILES)
     profiles: Annotated[
-        tuple[Profile, ...],
+        tuple[SchedulerProfile, ...],
         Meta(description="How pods are scored, by their spec.schedulerName; a name in no profile gets the defaults."),
     ] = PROFILES
     load: LoadPolicy = LoadPolicy()
@@ -129,6 +129,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"scheduler_names: {KUBE_SCHEDULER} is kube-scheduler's; {fix}")
 
 
-def load(path: Path | None) -> Settings:
+def load(path: Path | None) -> SchedulerSettings:
     """The defaults where there is no file. Raises ConfigurationFault."""
-    return read_settings(path, Settings)
+    return read_settings(path, SchedulerSettings)

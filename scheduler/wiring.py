@@ -19,7 +19,7 @@ from kube.events import EventRecorder
 from kube.grpc_server import loopback_server
 from kube.leadership import Leadership
 from kube.lease import Holder, LeaseSettings
-from kube.monitoring import Guard, MonitoringServer, Probes
+from kube.monitoring import AccessGuard, MonitoringServer, Probes
 from kube.objects import NodeMetric
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
@@ -50,7 +50,7 @@ from scheduler.link.frames import Serving
 from scheduler.link.node_reports import NodeReports
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ _FLUSH_SECONDS, _LOST_FLUSH_SECONDS = 15.0, 1.0
 """How long a stop waits for Events: within the 30 s that a pod has. Who has lost the lease shall be back soon."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class SchedulerOptions(msgspec.Struct, frozen=True):
     """What a command line says; addresses are HOST:PORT, port 0 takes a free one.
 
     Without `token_file` the API server says who calls: tokens made for `link_audience`, and as agents those of
@@ -75,7 +75,7 @@ class Options(msgspec.Struct, frozen=True):
     identity: str
     link_audience: str = "sublet-scheduler"
     agent_account: str = "sublet-system:sublet-agent"
-    settings: Settings = Settings()
+    settings: SchedulerSettings = SchedulerSettings()
     link_listen: str = "0.0.0.0:10318"
     grpc_listen: str = "127.0.0.1:10319"
     http_listen: str = "127.0.0.1:10320"
@@ -101,7 +101,7 @@ class Options(msgspec.Struct, frozen=True):
         )
 
 
-class Listening(msgspec.Struct, frozen=True):
+class SchedulerAddresses(msgspec.Struct, frozen=True):
     """The ready file: where the servers really listen."""
 
     link: str
@@ -109,7 +109,7 @@ class Listening(msgspec.Struct, frozen=True):
     http: str
 
 
-class Connections(msgspec.Struct, frozen=True):
+class SharedParts(msgspec.Struct, frozen=True):
     """What stays the same whether this process leads or not."""
 
     client: KubeClient
@@ -121,7 +121,7 @@ class Scheduler:
     """All parts, wired; nothing runs yet."""
 
     def __init__(
-        self, outside: Connections, options: Options, leadership: Leadership, metrics: SchedulerMetrics
+        self, outside: SharedParts, options: SchedulerOptions, leadership: Leadership, metrics: SchedulerMetrics
     ) -> None:
         settings = options.settings
         client, recorder, link = outside.client, outside.recorder, outside.link
@@ -177,7 +177,7 @@ def steady_clock() -> Any:
     return lambda: time.monotonic() + offset
 
 
-async def run(options: Options, stop: asyncio.Event) -> str:
+async def run(options: SchedulerOptions, stop: asyncio.Event) -> str:
     """Serve until told to stop: nothing. Leadership lost: why, at once, since another leads by then.
 
     Raises ConfigurationFault for what only the operator can mend.
@@ -193,7 +193,7 @@ async def run(options: Options, stop: asyncio.Event) -> str:
     metrics, state = SchedulerMetrics(), _State()
     # Opened beside the start of the link process: each loads modules for some tenths of a second.
     async with KubeClient.later(options.kubeconfig, "sublet-scheduler") as client:
-        probes, guard = Probes(state.alive, state.not_ready), Guard(certificate, Reviews(client))
+        probes, guard = Probes(state.alive, state.not_ready), AccessGuard(certificate, Reviews(client))
         http = MonitoringServer(options.http_listen, metrics.registry, probes, guard)
         http.start()
         try:
@@ -206,7 +206,7 @@ class _Process:
     """From the first standby second to the last one of leading."""
 
     def __init__(
-        self, client: KubeClient, options: Options, metrics: SchedulerMetrics, state: _State, http: str
+        self, client: KubeClient, options: SchedulerOptions, metrics: SchedulerMetrics, state: _State, http: str
     ) -> None:
         self._client = client
         self._options = options
@@ -251,7 +251,7 @@ class _Process:
         told = await _first(scheduler_config(self._client), stop.wait(), leadership.ended.wait(), linking)
         if stop.is_set() or leadership.ended.is_set():
             return
-        outside = Connections(self._client, self._recorder, self._link)
+        outside = SharedParts(self._client, self._recorder, self._link)
         scheduler = Scheduler(outside, self._options, leadership, self._metrics)
         # Before anything else is known, so that nothing is decided by other settings.
         scheduler.loop.tell(Configured(told))
@@ -295,7 +295,7 @@ class _Process:
 
     def _say_ready(self, link: str, grpc: str) -> None:
         self._state.ready = True
-        _write_ready(self._options.ready_file, Listening(link, grpc, self._http))
+        _write_ready(self._options.ready_file, SchedulerAddresses(link, grpc, self._http))
         log.info("scheduling", link=link, grpc=grpc, http=self._http, identity=self._options.identity)
 
 
@@ -364,7 +364,7 @@ async def _first(*works: Any) -> Any:
                 task.cancel()
 
 
-def _write_ready(path: Path | None, listening: Listening) -> None:
+def _write_ready(path: Path | None, listening: SchedulerAddresses) -> None:
     """Write the ready file in one step."""
     if path is not None:
         write_whole(path, msgspec.json.encode(listening), path.with_name(path.name + ".draft"))

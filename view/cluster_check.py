@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from model.finding import Finding, Verdict
+from model.finding import Finding, Severity
 
 RIVALS = {
     "koordlet": "Koordinator's agent",
@@ -28,7 +28,7 @@ _OLDEST = (1, 24)
 _WHOLE = (1, 30)
 
 
-class ClusterFacts(msgspec.Struct, frozen=True):
+class CheckedCluster(msgspec.Struct, frozen=True):
     """`version` is (major, minor); `workloads` are namespace/name of DaemonSets and Deployments; `denied` what the
     caller may not do; `nodes` counts (architecture, kernel, runtime); `foreign` nodes lend without an agent of ours.
     """
@@ -43,65 +43,65 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     foreign: tuple[str, ...] = ()
 
 
-def findings(facts: ClusterFacts) -> tuple[Finding, ...]:
+def findings(facts: CheckedCluster) -> tuple[Finding, ...]:
     """In the order in which an installation would meet them."""
     return (_version(facts), *_nodes(facts), _permissions(facts), _policy(facts), _definitions(facts), *_others(facts))
 
 
-def _version(facts: ClusterFacts) -> Finding:
+def _version(facts: CheckedCluster) -> Finding:
     if facts.version < _OLDEST:
         wanted = f"{_OLDEST[0]}.{_OLDEST[1]}"
         return Finding(
-            "Kubernetes", facts.version_text, "objects we write are not known", Verdict.REFUSED, f"{wanted}+"
+            "Kubernetes", facts.version_text, "objects we write are not known", Severity.REFUSED, f"{wanted}+"
         )
     return Finding("Kubernetes", facts.version_text)
 
 
-def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
+def _nodes(facts: CheckedCluster) -> Iterator[Finding]:
     for (architecture, kernel, runtime), count in facts.nodes:
         found = f"{count} x {architecture or 'unknown'}, kernel {kernel or 'unknown'}, {runtime or 'unknown'}"
         if architecture in ("amd64", "arm64"):
             yield Finding("nodes", found)
         else:
-            yield Finding("nodes", found, "there is no image for them", Verdict.LIMITED, "amd64 or arm64")
+            yield Finding("nodes", found, "there is no image for them", Severity.LIMITED, "amd64 or arm64")
     if not facts.nodes:
-        yield Finding("nodes", "none", "there is nothing to lend", Verdict.LIMITED)
+        yield Finding("nodes", "none", "there is nothing to lend", Severity.LIMITED)
 
 
-def _permissions(facts: ClusterFacts) -> Finding:
+def _permissions(facts: CheckedCluster) -> Finding:
     if not facts.denied:
         return Finding("your permissions", "all that installing needs")
     effect = "`kubectl apply -k deploy/` will be refused"
     return Finding(
-        "your permissions", f"not {', '.join(facts.denied)}", effect, Verdict.REFUSED, "ask for cluster-admin"
+        "your permissions", f"not {', '.join(facts.denied)}", effect, Severity.REFUSED, "ask for cluster-admin"
     )
 
 
-def _policy(facts: ClusterFacts) -> Finding:
+def _policy(facts: CheckedCluster) -> Finding:
     if facts.policies and facts.version >= _WHOLE:
         return Finding("admission policies", "served")
     effect = "an agent's token could write to other nodes"
-    return Finding("admission policies", "not served", effect, Verdict.LIMITED, f"Kubernetes {_WHOLE[0]}.{_WHOLE[1]}+")
+    return Finding("admission policies", "not served", effect, Severity.LIMITED, f"Kubernetes {_WHOLE[0]}.{_WHOLE[1]}+")
 
 
-def _definitions(facts: ClusterFacts) -> Finding:
+def _definitions(facts: CheckedCluster) -> Finding:
     missing = [name for name in DEFINITIONS if name not in facts.definitions]
     if not missing:
         return Finding("Koordinator's definitions", "installed, and kept")
     effect = "neither NodeMetric nor profiles nor gangs"
     fix = "kubectl create -k deploy/crds"
-    return Finding("Koordinator's definitions", f"without {', '.join(missing)}", effect, Verdict.LIMITED, fix)
+    return Finding("Koordinator's definitions", f"without {', '.join(missing)}", effect, Severity.LIMITED, fix)
 
 
-def _others(facts: ClusterFacts) -> Iterator[Finding]:
+def _others(facts: CheckedCluster) -> Iterator[Finding]:
     found = [each for each in facts.workloads if each.partition("/")[2] in RIVALS]
     if found:
         names = ", ".join(f"{RIVALS[each.partition('/')[2]]} ({each})" for each in found)
         effect = "two would lend the same resources, or place the same pods"
-        yield Finding("other colocation", names, effect, Verdict.REFUSED, "remove it first")
+        yield Finding("other colocation", names, effect, Severity.REFUSED, "remove it first")
     elif facts.foreign:
         shown = ", ".join(facts.foreign[:3]) + (f" and {len(facts.foreign) - 3} more" if len(facts.foreign) > 3 else "")
         effect = "somebody else lends there, or did"
-        yield Finding("other colocation", f"batch resources on {shown}", effect, Verdict.REFUSED, "find out who")
+        yield Finding("other colocation", f"batch resources on {shown}", effect, Severity.REFUSED, "find out who")
     else:
         yield Finding("other colocation", "none")

@@ -9,7 +9,7 @@ import msgspec
 from view.table import Table
 
 
-class Placement(msgspec.Struct, frozen=True):
+class SimulatedPlacement(msgspec.Struct, frozen=True):
     """A pod that gets a node; `pod` is `namespace/name` here and below."""
 
     pod: str
@@ -23,7 +23,7 @@ class Nomination(msgspec.Struct, frozen=True):
     node: str
 
 
-class Victim(msgspec.Struct, frozen=True):
+class SimulatedVictim(msgspec.Struct, frozen=True):
     """A pod that is evicted for `preemptor`, a gang or a pod; `reason` is that of its condition DisruptionTarget."""
 
     pod: str
@@ -52,9 +52,9 @@ class GangOut(msgspec.Struct, frozen=True, rename="camel"):
 class Outcome(msgspec.Struct, frozen=True):
     """All that was decided."""
 
-    placements: tuple[Placement, ...]
+    placements: tuple[SimulatedPlacement, ...]
     nominations: tuple[Nomination, ...]
-    victims: tuple[Victim, ...]
+    victims: tuple[SimulatedVictim, ...]
     pending: tuple[Pending, ...]
     gangs: tuple[GangOut, ...]
 

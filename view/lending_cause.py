@@ -14,7 +14,7 @@ from model.reason import Reason, words
 from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
 
 
-class Account(msgspec.Struct, frozen=True):
+class LendingRecord(msgspec.Struct, frozen=True):
     """What the objects of a node say; times in Unix seconds, None where nothing was ever written.
 
     `heartbeat_seconds`, `ready` and `reason` are of the condition ColocationReady, `metric_seconds` of the NodeMetric.
@@ -71,7 +71,7 @@ class Lending(msgspec.Struct, frozen=True):
 _KINDS = {BATCH_CPU: "CPU", BATCH_MEMORY: "memory"}
 
 
-def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
+def lending(account: LendingRecord, now: float, degrade_seconds: float) -> Lending:
     """`degrade_seconds` is the age from which a NodeMetric is no ground for lending (degradeTimeMinutes)."""
     reason = (
         (Reason.OFFER_NOT_BELIEVED if account.doubt else None)
@@ -89,37 +89,37 @@ def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
     return Lending(account.node, reason, detail, offered)
 
 
-def _observes(account: Account) -> Reason | None:
+def _observes(account: LendingRecord) -> Reason | None:
     """An agent that observes says so once, as it begins, and is silent from then on."""
     said = not account.ready and account.reason == Reason.OBSERVING.value
     return Reason.OBSERVING if said and account.answers is not False else None
 
 
-def _agent(account: Account, now: float) -> Reason | None:
+def _agent(account: LendingRecord, now: float) -> Reason | None:
     heard = account.heartbeat_seconds
     silent = heard is None or now - heard > SILENT_SECONDS
     gone = silent if account.answers is None else not account.answers
     return Reason.AGENT_NOT_RUNNING if gone else None
 
 
-def _metric(account: Account, now: float, degrade_seconds: float) -> Reason | None:
+def _metric(account: LendingRecord, now: float, degrade_seconds: float) -> Reason | None:
     if account.metric_seconds is None:
         return Reason.NODE_METRICS_MISSING
     return Reason.NODE_METRICS_STALE if now - account.metric_seconds > degrade_seconds else None
 
 
-def _withheld(account: Account) -> Reason | None:
+def _withheld(account: LendingRecord) -> Reason | None:
     """The agent's own account of why it withholds; a code of another release counts as nothing idle."""
     known = {reason.value for reason in Reason}
     return Reason(account.reason) if not account.ready and account.reason in known else None
 
 
-def _idle(account: Account) -> Reason:
+def _idle(account: LendingRecord) -> Reason:
     """A pod needs both resources, so one alone is no room."""
     return Reason.COMPUTED if len(_offered(account)) == len(_KINDS) else Reason.NOTHING_IDLE
 
 
-def _offered(account: Account) -> tuple[str, ...]:
+def _offered(account: LendingRecord) -> tuple[str, ...]:
     return tuple(kind for name, kind in _KINDS.items() if account.allocatable.amounts.get(name, 0) > 0)
 
 

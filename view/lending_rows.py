@@ -6,45 +6,45 @@ from collections.abc import Iterator
 
 from model.decision import Decision, Term, Unit
 from model.reason import Reason, words
-from view.simulated_node import SimulatedNode
-from view.table import Row
+from view.simulated_node import NodeDecisions
+from view.table import TableRow
 
 _SCALES = {Unit.MILLI_CPU: 1000, Unit.BYTES: 1 << 30}
 _AGES = ((86_400, "d"), (3600, "h"), (60, "min"))
 _UNITS = ("CPUs", "GiB")
-_EMPTY = Row("")
+_EMPTY = TableRow("")
 _Pair = tuple[Decision, ...]
 """CPU, then memory."""
 
 
-def lending_rows(item: SimulatedNode) -> tuple[Row, ...]:
+def lending_rows(item: NodeDecisions) -> tuple[TableRow, ...]:
     """CPU in CPUs, memory in GiB rounded to thousandths."""
     return tuple(_rows(item))
 
 
-def _rows(item: SimulatedNode) -> Iterator[Row]:
+def _rows(item: NodeDecisions) -> Iterator[TableRow]:
     if item.degraded:
-        yield Row(f"nothing is lent: {item.degraded.value}, {words(item.degraded)}{_limit(item)}")
+        yield TableRow(f"nothing is lent: {item.degraded.value}, {words(item.degraded)}{_limit(item)}")
     else:
         yield from _lent(item)
     yield _EMPTY
     yield from _written(item)
 
 
-def _lent(item: SimulatedNode) -> Iterator[Row]:
+def _lent(item: NodeDecisions) -> Iterator[TableRow]:
     batch, mid = item.reclaimable[:2], item.reclaimable[2:]
     yield from _block("batch", batch, f"policy {_both(*(decision.policy for decision in batch))}")
     yield _EMPTY
     yield from _block("mid", mid, f"policy {_both(*(decision.policy for decision in mid))}")
     if item.zones:
-        yield from (_EMPTY, Row("batch in zones", _UNITS))
-        yield from (Row(f"  {zone.name}", _sums(zone.decisions)) for zone in item.zones)
+        yield from (_EMPTY, TableRow("batch in zones", _UNITS))
+        yield from (TableRow(f"  {zone.name}", _sums(zone.decisions)) for zone in item.zones)
     if any(len(decision.terms) > 1 for decision in item.prepared):
         yield _EMPTY
         yield from _block("batch as written", item.prepared[:2])
 
 
-def measured_text(item: SimulatedNode) -> str:
+def measured_text(item: NodeDecisions) -> str:
     """When usage was measured, seen from the time of the decisions."""
     if item.measured_seconds is None:
         return "usage not known"
@@ -52,7 +52,7 @@ def measured_text(item: SimulatedNode) -> str:
     return f"usage measured {_span(abs(age))} {'earlier' if age >= 0 else 'later'}"
 
 
-def _limit(item: SimulatedNode) -> str:
+def _limit(item: NodeDecisions) -> str:
     stale = item.degraded is Reason.NODE_METRICS_STALE
     return f" (at most {_span(item.degrade_seconds)})" if stale else ""
 
@@ -64,16 +64,16 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _block(title: str, pair: _Pair, note: str = "") -> list[Row]:
+def _block(title: str, pair: _Pair, note: str = "") -> list[TableRow]:
     """A row a term and the sum; one row where every term is 0."""
     if not any(term.value for decision in pair for term in decision.terms):
-        return [Row(f"{title}: nothing is lent{_because(pair)}")]
-    rows = [Row(title, _UNITS, note)]
+        return [TableRow(f"{title}: nothing is lent{_because(pair)}")]
+    rows = [TableRow(title, _UNITS, note)]
     for name in _names(pair):
         terms = [_term(decision, name) for decision in pair]
         cells = tuple(_signed(term, decision) for term, decision in zip(terms, pair, strict=True))
-        rows.append(Row(f"  {name}", cells, _both(*(term.note for term in terms if term))))
-    return [*rows, Row("  = value", _sums(pair), _because(pair).removeprefix("; "))]
+        rows.append(TableRow(f"  {name}", cells, _both(*(term.note for term in terms if term))))
+    return [*rows, TableRow("  = value", _sums(pair), _because(pair).removeprefix("; "))]
 
 
 def _because(pair: _Pair) -> str:
@@ -101,16 +101,16 @@ def _signed(term: Term | None, decision: Decision) -> str:
     return f"{term.value / _SCALES[decision.unit]:+.3f}" if term.value else "0.000"
 
 
-def _written(item: SimulatedNode) -> Iterator[Row]:
+def _written(item: NodeDecisions) -> Iterator[TableRow]:
     """The exact integers; and where running pods hold more, what the agent leaves standing for the kubelet."""
     if item.prepared:
-        yield Row("written to the Node's capacity and allocatable")
+        yield TableRow("written to the Node's capacity and allocatable")
     else:
-        yield Row("the Node's batch and mid resources are removed")
-    yield from (Row(f"  {decision.name}", (str(decision.value),)) for decision in item.prepared)
+        yield TableRow("the Node's batch and mid resources are removed")
+    yield from (TableRow(f"  {decision.name}", (str(decision.value),)) for decision in item.prepared)
     for decision in item.kept:
         why = "while running pods request that much, so that a kubelet can admit them again (docs/adr/0004)"
-        yield Row(f"  the agent keeps {decision.name} at {decision.value} {why}")
+        yield TableRow(f"  the agent keeps {decision.name} at {decision.value} {why}")
 
 
 def _sums(pair: _Pair) -> tuple[str, ...]:

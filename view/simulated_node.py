@@ -39,7 +39,7 @@ class SimulatedEviction(msgspec.Struct, frozen=True):
     grace_seconds: int | None = None
 
 
-class SimulatedNode(msgspec.Struct, frozen=True, kw_only=True):
+class NodeDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """A node and all that is decided about it at Unix time `at_seconds`.
 
     `measured_seconds` is of its NodeMetric, None without one; one older than `degrade_seconds` lends nothing.

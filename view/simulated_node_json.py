@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from model.decision import Decision
-from view.simulated_node import SimulatedEviction, SimulatedLimit, SimulatedNode
+from view.simulated_node import NodeDecisions, SimulatedEviction, SimulatedLimit
 
 
 class TermOut(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class NodeOut(msgspec.Struct, frozen=True):
     evictions: list[EvictionOut]
 
 
-def node_out(item: SimulatedNode) -> NodeOut:
+def node_out(item: NodeDecisions) -> NodeOut:
     """The documented JSON."""
     return NodeOut(
         item.node,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Row(msgspec.Struct, frozen=True):
+class TableRow(msgspec.Struct, frozen=True):
     """A name, cells of values, and words about them; a line of words alone has no cells and no note."""
 
     name: str

@@ -19,7 +19,7 @@ from admission.core.podfields import (
     with_spec,
 )
 from model.priority import PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 
 Merge = Callable[[Document, Any], Document]
 """A strategic merge patch applied to a pod; raises ValueError where it cannot be."""
@@ -29,7 +29,7 @@ class NotApplicable(ValueError):
     """The profile cannot be applied to the pod, which must not be created without it; the message says why."""
 
 
-def applied(pod: Pod, profile: Profile, classes: Mapping[str, PriorityClass], merge: Merge) -> Document:
+def applied(pod: Pod, profile: ColocationProfile, classes: Mapping[str, PriorityClass], merge: Merge) -> Document:
     """The pod as the profile makes it; later steps see what earlier ones did. Raises NotApplicable.
 
     A key mapping from a key that is not there does nothing, and a suffix that is there already is not added again, so
@@ -60,13 +60,13 @@ def _suffixed(suffixes: Mapping[str, str], found: Mapping[str, str]) -> dict[str
     }
 
 
-def _class_labels(profile: Profile) -> dict[str, str]:
+def _class_labels(profile: ColocationProfile) -> dict[str, str]:
     """The sub-priority belongs after the priority class, which does not touch labels: one change does for both."""
     qos = {LABEL_QOS: profile.qos.value} if profile.qos else {}
     return qos if profile.sub_priority is None else {**qos, LABEL_SUB_PRIORITY: str(profile.sub_priority)}
 
 
-def _priority(profile: Profile, classes: Mapping[str, PriorityClass]) -> dict[str, Any]:
+def _priority(profile: ColocationProfile, classes: Mapping[str, PriorityClass]) -> dict[str, Any]:
     """All three, since the API server refuses a pod whose number or policy is not that of its class."""
     found = classes.get(profile.priority_class_name)
     if found is None:
@@ -78,7 +78,7 @@ def _priority(profile: Profile, classes: Mapping[str, PriorityClass]) -> dict[st
     return {"priorityClassName": found.name, "priority": found.value, "preemptionPolicy": found.policy.value}
 
 
-def _patched(pod: Document, profile: Profile, merge: Merge) -> Document:
+def _patched(pod: Document, profile: ColocationProfile, merge: Merge) -> Document:
     if profile.patch is None:
         return pod
     try:

@@ -36,7 +36,7 @@ class CertificatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = 10.0
 
 
-class Life(msgspec.Struct, frozen=True):
+class Validity(msgspec.Struct, frozen=True):
     """From when until when a certificate is valid, Unix seconds, and the ids of its own and its signer's key."""
 
     not_before: float
@@ -60,14 +60,14 @@ class Authorities(msgspec.Struct, frozen=True):
     trust just these.
     """
 
-    current: Life | None = None
-    next: Life | None = None
-    previous: Life | None = None
+    current: Validity | None = None
+    next: Validity | None = None
+    previous: Validity | None = None
     since_seconds: float = 0.0
     published: bool = True
 
 
-class Step(StrEnum):
+class AuthorityStep(StrEnum):
     """What happens to the authorities."""
 
     KEEP = "keep"
@@ -78,7 +78,7 @@ class Step(StrEnum):
     RESTART_WAIT = "restart wait"
 
 
-def step(now: float, kept: Authorities, leaves: Mapping[str, Life], policy: CertificatePolicy) -> Step:
+def step(now: float, kept: Authorities, leaves: Mapping[str, Validity], policy: CertificatePolicy) -> AuthorityStep:
     """The one step that may be taken now; `leaves` are the server certificates there are.
 
     An authority that verifies nothing any more is replaced at once, by the next one where there is one: there is
@@ -88,28 +88,28 @@ def step(now: float, kept: Authorities, leaves: Mapping[str, Life], policy: Cert
     """
     if kept.current is None or not kept.current.valid(now):
         usable = kept.next is not None and kept.next.valid(now)
-        return Step.PROMOTE_NEXT if usable else Step.CREATE
+        return AuthorityStep.PROMOTE_NEXT if usable else AuthorityStep.CREATE
     if kept.next is None and kept.previous is None:
-        return Step.KEEP if kept.current.fresh(now) else Step.PUBLISH_NEXT
+        return AuthorityStep.KEEP if kept.current.fresh(now) else AuthorityStep.PUBLISH_NEXT
     shown = kept.previous and any(leaf.signer_id == kept.previous.key_id for leaf in leaves.values())
     if not kept.published or shown or not 0 < kept.since_seconds <= now:
-        return Step.RESTART_WAIT
+        return AuthorityStep.RESTART_WAIT
     if now - kept.since_seconds < policy.settle_seconds:
-        return Step.KEEP
+        return AuthorityStep.KEEP
     if kept.previous is not None:
-        return Step.DROP_PREVIOUS
+        return AuthorityStep.DROP_PREVIOUS
     # A next authority that its wait outlived, or that a wrong clock made, must not sign.
-    return Step.PROMOTE_NEXT if kept.next is not None and kept.next.valid(now) else Step.PUBLISH_NEXT
+    return AuthorityStep.PROMOTE_NEXT if kept.next is not None and kept.next.valid(now) else AuthorityStep.PUBLISH_NEXT
 
 
 def to_issue(
-    now: float, signer: Life, wanted: Mapping[str, tuple[str, ...]], kept: Mapping[str, Life]
+    now: float, signer: Validity, wanted: Mapping[str, tuple[str, ...]], kept: Mapping[str, Validity]
 ) -> tuple[str, ...]:
     """Which of the wanted server certificates (name → the hosts it is for) have to be signed again, by name."""
     return tuple(name for name, hosts in sorted(wanted.items()) if not _holds(now, signer, hosts, kept.get(name)))
 
 
-def _holds(now: float, signer: Life, hosts: tuple[str, ...], leaf: Life | None) -> bool:
+def _holds(now: float, signer: Validity, hosts: tuple[str, ...], leaf: Validity | None) -> bool:
     return (
         leaf is not None
         and leaf.fresh(now)

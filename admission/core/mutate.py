@@ -16,7 +16,7 @@ from admission.core.podfields import Document, Pod, annotations_of, labels_of, w
 from admission.core.resourcespec import with_resource_spec
 from admission.core.rewriting import Unwritable, rewritten
 from model.priority import PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.reason import Reason
 from model.selector import Selector
 
@@ -46,13 +46,13 @@ class PodFacts(msgspec.Struct, frozen=True):
     `draw` is a random number from 0 to 99, for a pod that has none yet.
     """
 
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ColocationProfile, ...]
     namespace_labels: Mapping[str, str] | None
     classes: Mapping[str, PriorityClass]
     draw: int
 
 
-class Step(msgspec.Struct, frozen=True):
+class MutationStep(msgspec.Struct, frozen=True):
     """One thing that was done or left undone; `profile` is empty for what no profile did."""
 
     reason: Reason
@@ -64,7 +64,7 @@ class Mutation(msgspec.Struct, frozen=True):
     """The pod as it is to be, and why; `refusal` is not empty where it must not be created at all."""
 
     pod: Document
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MutationStep, ...] = ()
     refusal: str = ""
 
 
@@ -90,17 +90,17 @@ class _Run:
 
     def __init__(self, pod: Pod, facts: PodFacts) -> None:
         self.pod = dict(pod)
-        self.steps: list[Step] = []
+        self.steps: list[MutationStep] = []
         self._facts = facts
         self._labels = labels_of(pod)
-        self._applied: list[Profile] = []
+        self._applied: list[ColocationProfile] = []
 
     @property
     def rewrites(self) -> bool:
         """Whether a profile was applied, and none of those that were says to leave resources alone."""
         return bool(self._applied) and all(profile.rewrites for profile in self._applied)
 
-    def consider(self, profile: Profile, merge: Merge) -> None:
+    def consider(self, profile: ColocationProfile, merge: Merge) -> None:
         if not self._selected(profile):
             return
         if profile.fault:
@@ -114,9 +114,9 @@ class _Run:
         result = rewritten(self.pod)
         self.pod = result.pod
         if result.changes:
-            self.steps.append(Step(Reason.RESOURCES_LENT, detail=", ".join(result.changes)))
+            self.steps.append(MutationStep(Reason.RESOURCES_LENT, detail=", ".join(result.changes)))
 
-    def _selected(self, profile: Profile) -> bool:
+    def _selected(self, profile: ColocationProfile) -> bool:
         """A namespace that is not known is in no profile's selection but that of one that selects all."""
         if not profile.pods.matches(self._labels):
             return False
@@ -125,7 +125,7 @@ class _Run:
             return False
         return profile.namespaces.matches(self._facts.namespace_labels or {})
 
-    def _drawn(self, profile: Profile) -> bool:
+    def _drawn(self, profile: ColocationProfile) -> bool:
         """Exactly the profile's share of draws. A share of all or none needs no draw."""
         percent = profile.probability_pct
         if percent >= DRAWS:
@@ -137,8 +137,8 @@ class _Run:
             self._note(Reason.PROFILE_NOT_DRAWN, profile, f"{draw} of {DRAWS} drawn, below {percent} is in")
         return draw < percent
 
-    def _note(self, reason: Reason, profile: Profile, detail: str = "") -> None:
-        self.steps.append(Step(reason, profile.name, detail))
+    def _note(self, reason: Reason, profile: ColocationProfile, detail: str = "") -> None:
+        self.steps.append(MutationStep(reason, profile.name, detail))
 
 
 def _draw_of(pod: Pod, otherwise: int) -> int:

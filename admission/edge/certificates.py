@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from admission.core.certificates import Authorities, CertificatePolicy, Life, Step, step, to_issue
+from admission.core.certificates import Authorities, AuthorityStep, CertificatePolicy, Validity, step, to_issue
 from admission.ports import CertificateMeter
 from kube.client import KubeClient, PatchKind, path_of
 from kube.x509 import Authority, Described, KeyPair, described, described_certificate
@@ -90,7 +90,7 @@ class CertificateKeeper:
         told = await self._read("configmaps", AUTHORITY)
         published = told is not None and told.data == kept.published
         taken = step(now, kept.authorities(published), lives, self._policy)
-        if taken is not Step.KEEP:
+        if taken is not AuthorityStep.KEEP:
             kept = self._stepped(taken, kept, now, told)
             await self._write("secrets", AUTHORITY, _secret_data(kept), secret, since=now)
             meter.wrote(AUTHORITY)
@@ -98,16 +98,16 @@ class CertificateKeeper:
         await self._publish(kept, told, meter)
         await self._issue(kept, now, (leaves, lives), meter)
 
-    def _stepped(self, taken: Step, kept: Kept, now: float, told: _Stored | None) -> Kept:
+    def _stepped(self, taken: AuthorityStep, kept: Kept, now: float, told: _Stored | None) -> Kept:
         match taken:
-            case Step.CREATE:
+            case AuthorityStep.CREATE:
                 return Kept(self._created(now), previous=_trusted(told, now), since_seconds=now)
-            case Step.PUBLISH_NEXT:
+            case AuthorityStep.PUBLISH_NEXT:
                 return msgspec.structs.replace(kept, next=self._created(now), since_seconds=now)
-            case Step.PROMOTE_NEXT:
+            case AuthorityStep.PROMOTE_NEXT:
                 before = kept.current.certificate if kept.current else b""
                 return Kept(kept.next, previous=before, since_seconds=now)
-            case Step.DROP_PREVIOUS:
+            case AuthorityStep.DROP_PREVIOUS:
                 return Kept(kept.current, since_seconds=now)
         return msgspec.structs.replace(kept, since_seconds=now)
 
@@ -150,7 +150,7 @@ class CertificateKeeper:
         self,
         kept: Kept,
         now: float,
-        leaves: tuple[Mapping[str, _Stored | None], Mapping[str, Life]],
+        leaves: tuple[Mapping[str, _Stored | None], Mapping[str, Validity]],
         meter: CertificateMeter,
     ) -> None:
         """Sign again what has to be; `leaves` are the Secrets as they were read, and what could be made of them."""
@@ -250,16 +250,16 @@ def _pair(secret: _Stored | None, name: str) -> KeyPair | None:
     return pair
 
 
-def _life(pair: KeyPair | None) -> Life | None:
+def _life(pair: KeyPair | None) -> Validity | None:
     return None if pair is None else _lived(described(pair))
 
 
-def _certificate_life(pem: bytes) -> Life | None:
+def _certificate_life(pem: bytes) -> Validity | None:
     try:
         return _lived(described_certificate(pem)) if pem else None
     except ValueError:
         return None
 
 
-def _lived(found: Described) -> Life:
-    return Life(found.not_before, found.not_after, found.key_id, found.signer_id, found.names)
+def _lived(found: Described) -> Validity:
+    return Validity(found.not_before, found.not_after, found.key_id, found.signer_id, found.names)

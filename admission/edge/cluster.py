@@ -21,7 +21,7 @@ from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
 from model.priority import PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class ClusterView:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._profiles: dict[str, Profile] = {}
+        self._profiles: dict[str, ColocationProfile] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._informers: tuple[Informer[Any], ...] = (
             Informer(
@@ -82,7 +82,7 @@ class ClusterView:
         """How long nothing was heard of the collection that has been silent the longest."""
         return max(informer.silent_seconds for informer in self._all)
 
-    def profiles(self) -> tuple[Profile, ...]:
+    def profiles(self) -> tuple[ColocationProfile, ...]:
         return tuple(self._profiles[name] for name in sorted(self._profiles))
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:

@@ -13,7 +13,7 @@ import ssl
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from admission.ports import Handle, Limits
+from admission.ports import Handle, WebhookLimits
 from kube.crowd import Bounds
 from kube.listener import TlsListener, Waits
 from kube.tls import ServerCertificate
@@ -28,7 +28,7 @@ _LINGER_SECONDS = 1.0
 class ReviewServer:
     """Listens while entered as a context; `address` is the real one then."""
 
-    def __init__(self, listen: str, certificate: ServerCertificate, handle: Handle, limits: Limits) -> None:
+    def __init__(self, listen: str, certificate: ServerCertificate, handle: Handle, limits: WebhookLimits) -> None:
         self.address = ""
         self._listen = listen
         self._handle = handle

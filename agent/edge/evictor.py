@@ -54,7 +54,7 @@ class EvictorContext(msgspec.Struct, frozen=True):
     monotonic: Callable[[], float] = time.monotonic
 
 
-class Evictor:
+class ApiEvictor:
     """`submit` and `drain` are the tick's and never wait; `run` does the work. `saved` is what the disk holds already.
 
     With `dry` nothing is saved or sent: each pod and reason is logged once.

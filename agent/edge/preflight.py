@@ -10,7 +10,7 @@ import msgspec
 
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
-from agent.core.observe.preflight import RIVALS, NodeFacts
+from agent.core.observe.preflight import RIVALS, PreflightFacts
 from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")
@@ -26,10 +26,10 @@ class PreflightPaths(msgspec.Struct, frozen=True):
     layout: Layout | KernelFault
 
 
-def look(places: PreflightPaths) -> NodeFacts:
+def look(places: PreflightPaths) -> PreflightFacts:
     """Never raises for what is missing: that is what the facts say."""
     trouble = _state_trouble(places.state_file.parent)
-    facts = NodeFacts(
+    facts = PreflightFacts(
         kernel=os.uname().release,
         pressure=(places.proc / "pressure" / "cpu").exists(),
         capabilities=_capabilities(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.core.observe.layout import Layout
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
-from agent.edge.evictor import Evictor, EvictorContext
+from agent.edge.evictor import ApiEvictor, EvictorContext
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
 from agent.edge.publisher import CONDITION, NodePublisher
@@ -99,7 +99,7 @@ class Edges:
             lambda pods: kubelet_cpus(options.cpu_manager_state, pods),
         )
         context = EvictorContext(self.events, lambda: self.cluster.node_ref, agent.notify, state.keep)
-        self.evictor = Evictor(client, context, dry=observing, saved=state.evictions)
+        self.evictor = ApiEvictor(client, context, dry=observing, saved=state.evictions)
         self.network = NetworkEdge(options.proc)
         self.pod_networks = PodNetworks(self._processes, lambda: self.network.newest, _links_of_pods)
         self.checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))

@@ -136,7 +136,7 @@ class GuardShare(msgspec.Struct, frozen=True):
     silence_seconds: float
 
 
-class Guard:
+class HeartbeatGuard:
     """Turned each `pause_seconds`. `counters` give CPU time, None where it cannot be read; `plan` the agent's last one.
 
     `state` is the guard's own, not the agent's. An agent that has been beating for as long as its silence may last has

@@ -25,9 +25,9 @@ from agent.files.controlfiles import ControlFiles
 from agent.files.cpucounters import CpuCounters
 from agent.files.restoring import Restored, restore
 from agent.files.statefile import StateFile, guard_file, originals_in
-from agent.run.heartbeat_guard import Guard, GuardShare, last_beat, last_plan
+from agent.run.heartbeat_guard import GuardShare, HeartbeatGuard, last_beat, last_plan
 from model.fault import ConfigurationFault, KernelFault
-from model.finding import Finding, Verdict
+from model.finding import Finding, Severity
 
 log = structlog.get_logger()
 
@@ -60,7 +60,7 @@ def require_node(options: OfflineOptions) -> None:
     for finding in found:
         told = {name: value for name, value in msgspec.to_builtins(finding).items() if value}
         log.info("preflight", **told)
-    forbidding = [finding for finding in found if finding.verdict is Verdict.REFUSED]
+    forbidding = [finding for finding in found if finding.verdict is Severity.REFUSED]
     if forbidding:
         what = "; ".join(f"{finding.check}: {finding.found}, so {finding.effect}" for finding in forbidding)
         fix = "; ".join(finding.fix for finding in forbidding if finding.fix)
@@ -119,7 +119,7 @@ def guard(options: OfflineOptions) -> None:
             GuardShare(RootKnobs.of(layout).quota, share_us, options.guard_silence_seconds),
             options.heartbeat,
         )
-        watch = Guard(hold, executor, state, counters.sample, time.monotonic())
+        watch = HeartbeatGuard(hold, executor, state, counters.sample, time.monotonic())
         log.info("guarding", heartbeat=str(heartbeat), silence_seconds=hold.silence_seconds, share_us=share_us)
         while not stopping.wait(watch.pause_seconds):
             watch.turn(last_beat(heartbeat), lambda: last_plan(heartbeat, layout), time.monotonic())

@@ -20,7 +20,7 @@ from agent.run.listener import PortListener
 from agent.version import VERSION
 from kube.client import KubeClient
 from kube.exposition import registry_of
-from kube.monitoring import Guard, MonitoringServer, Probes
+from kube.monitoring import AccessGuard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
 from model.metrics import AGENT
@@ -109,7 +109,7 @@ async def _holder(address: str, options: AgentOptions) -> str:
     return f"; a process of {named} listens there (`ss -ltnp sport = :{port}` as root names it)"
 
 
-def _guard(options: AgentOptions, client: KubeClient) -> Guard | None:
+def _guard(options: AgentOptions, client: KubeClient) -> AccessGuard | None:
     if options.tls_cert is None or options.tls_key is None:
         return None
-    return Guard(ServerCertificate(TlsFiles(options.tls_cert, options.tls_key)), Reviews(client))
+    return AccessGuard(ServerCertificate(TlsFiles(options.tls_cert, options.tls_key)), Reviews(client))

@@ -31,7 +31,7 @@ class FileGroup(msgspec.Struct, frozen=True):
     keys: tuple[str, ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ReadPlan(msgspec.Struct, frozen=True):
     """What to read: `groups` for readers that open paths, cgroups and their roles for the agent's own reader."""
 
     version: int
@@ -50,11 +50,11 @@ _KEYS = {
 }
 
 
-def observation_plan(hierarchies: Hierarchies, roles: Mapping[str, Role]) -> Plan:
+def observation_plan(hierarchies: Hierarchies, roles: Mapping[str, Role]) -> ReadPlan:
     """Every compared file that the agent reads of these cgroups at all."""
     kinds = [kind for kind in FILES[hierarchies.version] if kind.part in COMPARED]
     groups = [_group(kind, hierarchies, roles) for kind in kinds if kind.controller in hierarchies.mounts]
-    return Plan(hierarchies.version, str(hierarchies.root), roles, tuple(groups))
+    return ReadPlan(hierarchies.version, str(hierarchies.root), roles, tuple(groups))
 
 
 def _group(kind: FileKind, hierarchies: Hierarchies, roles: Mapping[str, Role]) -> FileGroup:

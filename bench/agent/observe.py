@@ -15,8 +15,8 @@ from types import TracebackType
 import msgspec
 
 from bench import native
-from bench.agent.files import Plan, observation_plan
-from bench.agent.reader_process import Answer, Request
+from bench.agent.files import ReadPlan, observation_plan
+from bench.agent.reader_process import ReadAnswer, ReadRequest
 from bench.agent.readers import Totals
 from bench.agent.workers import Workers
 from bench.hierarchies import Hierarchies
@@ -28,7 +28,7 @@ _AGREE_PAUSE_SECONDS = 0.25
 _STOP_BOUND_SECONDS = 5.0
 
 
-class Effort(msgspec.Struct, frozen=True):
+class ObservationEffort(msgspec.Struct, frozen=True):
     """How much is measured: readers take turns for `rounds`, each reading `passes` times in its turn.
 
     Passes come in tens, so that the tick's slow files are all read once in a turn.
@@ -72,12 +72,12 @@ class ReaderProcess:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=root, start_new_session=True)
         self._line()
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: ReadRequest) -> ReadAnswer:
         """Raises BenchFault where the reader has ended."""
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(request) + b"\n")
         self._process.stdin.flush()
-        return msgspec.json.decode(self._line(), type=Answer)
+        return msgspec.json.decode(self._line(), type=ReadAnswer)
 
     def __enter__(self) -> ReaderProcess:
         return self
@@ -101,7 +101,7 @@ class ReaderProcess:
         return line
 
 
-def observe(hierarchies: Hierarchies, pods: int, active: int, effort: Effort) -> ReadingResult:
+def observe(hierarchies: Hierarchies, pods: int, active: int, effort: ObservationEffort) -> ReadingResult:
     """Make a tree of `pods` with `active` busy containers and let every reader read it."""
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name, ExitStack() as stack:
         folder = Path(name)
@@ -113,8 +113,8 @@ def observe(hierarchies: Hierarchies, pods: int, active: int, effort: Effort) ->
         readers = [stack.enter_context(ReaderProcess(reader, command)) for reader, command in commands.items()]
         # Ours as the tick reads is the one that leaves numbers as they are for a while.
         agree([reader for reader in readers if reader.name != "tick"], workers)
-        hot = rounds(readers, effort.hot_rounds, Request(effort.hot_passes))
-        paced = rounds(readers, effort.paced_rounds, Request(effort.paced_passes, effort.interval_seconds))
+        hot = rounds(readers, effort.hot_rounds, ReadRequest(effort.hot_passes))
+        paced = rounds(readers, effort.paced_rounds, ReadRequest(effort.paced_passes, effort.interval_seconds))
         costs = {reader: Cost(hot[reader], paced[reader]) for reader in hot}
         groups = _sizes(plan)
         return ReadingResult(pods, sum(groups.values()), groups, costs, absent)
@@ -125,7 +125,7 @@ def agree(readers: Sequence[ReaderProcess], workers: Workers) -> None:
     workers.pause()
     try:
         for _ in range(_AGREE_TRIES):
-            found = {reader.name: reader.ask(Request(1)).totals for reader in readers}
+            found = {reader.name: reader.ask(ReadRequest(1)).totals for reader in readers}
             if _same(found):
                 return
             # The kernel may still be folding what the workers did just before they stopped.
@@ -135,7 +135,7 @@ def agree(readers: Sequence[ReaderProcess], workers: Workers) -> None:
         workers.resume()
 
 
-def rounds(readers: Sequence[ReaderProcess], count: int, request: Request) -> dict[str, float]:
+def rounds(readers: Sequence[ReaderProcess], count: int, request: ReadRequest) -> dict[str, float]:
     """Median CPU milliseconds a pass. Readers take turns, so that what else runs here favours none of them."""
     spent: dict[str, list[float]] = {reader.name: [] for reader in readers}
     for _ in range(count):
@@ -171,5 +171,5 @@ def _commands(folder: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
     return commands, absent
 
 
-def _sizes(plan: Plan) -> dict[str, int]:
+def _sizes(plan: ReadPlan) -> dict[str, int]:
     return {group.name: len(group.paths) for group in plan.groups}

@@ -10,7 +10,7 @@ import structlog
 from agent.core.observe.files import FILES
 from agent.core.observe.observation import CgroupSample
 from agent.edge.cgroupfs import CgroupReader
-from bench.agent.files import COMPARED, Plan
+from bench.agent.files import COMPARED, ReadPlan
 from bench.agent.readers import Totals
 
 
@@ -22,7 +22,7 @@ class OurReader:
         # Standard output belongs to the answers.
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
-    def open(self, plan: Plan) -> None:
+    def open(self, plan: ReadPlan) -> None:
         kinds = FILES[plan.version]
         if self._as_the_tick:
             self._reader = CgroupReader(Path(plan.root), kinds)

@@ -17,7 +17,7 @@ import psutil
 
 from bench.agent.workers import Workers
 from bench.hierarchies import Hierarchies
-from bench.tree import CONTAINERS_PER_POD, BenchTree, PodPlace, place, tier_of
+from bench.tree import CONTAINERS_PER_POD, BenchTree, PodCgroups, place, tier_of
 from embedded.child_process import Child
 from kube.client import KubeClient
 from local.accounts import write_kubeconfigs, write_secrets
@@ -134,7 +134,7 @@ def _grown(before: dict[str, int], after: dict[str, int], name: str) -> int | No
     return after[name] - before[name] if name in before and name in after else None
 
 
-async def create_objects(client: KubeClient, pods: int) -> list[PodPlace]:
+async def create_objects(client: KubeClient, pods: int) -> list[PodCgroups]:
     """The Node and its running Pods; returns the cgroup names their uids and container ids ask for."""
     await client.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": _NODE}})
     room = {"cpu": str(os.cpu_count()), "memory": str(psutil.virtual_memory().total), "pods": str(pods)}
@@ -144,7 +144,7 @@ async def create_objects(client: KubeClient, pods: int) -> list[PodPlace]:
     )
     gate = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
-    async def create(index: int) -> PodPlace:
+    async def create(index: int) -> PodCgroups:
         async with gate:
             created = msgspec.json.decode(await client.create(_PODS, pod(index)))
             found = place(index, created["metadata"]["uid"])
@@ -174,7 +174,7 @@ def pod(index: int) -> dict[str, Any]:
     }
 
 
-def running(found: PodPlace) -> dict[str, Any]:
+def running(found: PodCgroups) -> dict[str, Any]:
     """The status a kubelet would report."""
     started = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     return {

@@ -13,32 +13,32 @@ from pathlib import Path
 
 import msgspec
 
-from bench.agent.files import Plan
+from bench.agent.files import ReadPlan
 from bench.agent.readers import FloorReader, PlainReader, Reader, Totals
 
 
-class Request(msgspec.Struct, frozen=True):
+class ReadRequest(msgspec.Struct, frozen=True):
     """Read `passes` times, one each `interval_seconds` (0: at once)."""
 
     passes: int
     interval_seconds: float = 0.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ReadAnswer(msgspec.Struct, frozen=True):
     """CPU time of the process over all passes, user and system; totals of the last pass."""
 
     cpu_ns: int
     totals: Totals
 
 
-def serve(reader: Reader, wanted: Request) -> Answer:
+def serve(reader: Reader, wanted: ReadRequest) -> ReadAnswer:
     """Waiting between passes is counted too: a real agent has to wake up as well."""
     before, due = time.process_time_ns(), time.monotonic()
     for _ in range(wanted.passes):
         time.sleep(max(due - time.monotonic(), 0))
         due += wanted.interval_seconds
         reader.read()
-    return Answer(time.process_time_ns() - before, reader.totals())
+    return ReadAnswer(time.process_time_ns() - before, reader.totals())
 
 
 def make_reader(name: str, library: str) -> Reader:
@@ -54,10 +54,10 @@ def make_reader(name: str, library: str) -> Reader:
 def main(arguments: Sequence[str]) -> int:
     name, plan_file, *library = arguments
     reader = make_reader(name, *library or [""])
-    reader.open(msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan))
+    reader.open(msgspec.json.decode(Path(plan_file).read_bytes(), type=ReadPlan))
     print('{"ready":true}', flush=True)
     for line in sys.stdin:
-        answer = serve(reader, msgspec.json.decode(line, type=Request))
+        answer = serve(reader, msgspec.json.decode(line, type=ReadRequest))
         print(msgspec.json.encode(answer).decode(), flush=True)
     return 0
 

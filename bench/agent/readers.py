@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench.agent.files import FileGroup, Form, Plan
+from bench.agent.files import FileGroup, Form, ReadPlan
 
 Totals = dict[str, int]
 
@@ -16,7 +16,7 @@ Totals = dict[str, int]
 class Reader(Protocol):
     """`read` is what is timed; `totals` sums the integers of the last pass by group, and is not."""
 
-    def open(self, plan: Plan) -> None: ...
+    def open(self, plan: ReadPlan) -> None: ...
 
     def read(self) -> None: ...
 
@@ -26,7 +26,7 @@ class Reader(Protocol):
 class PlainReader:
     """Python as first written: open, read, split everything into a dictionary, in every pass."""
 
-    def open(self, plan: Plan) -> None:
+    def open(self, plan: ReadPlan) -> None:
         self._groups = plan.groups
         self._found: list[list[dict[str, float]]] = []
 
@@ -47,7 +47,7 @@ class FloorReader:
         self._library = ctypes.CDLL(str(library))
         self._library.floor_total.restype = ctypes.c_longlong
 
-    def open(self, plan: Plan) -> None:
+    def open(self, plan: ReadPlan) -> None:
         self._groups = plan.groups
         for group in plan.groups:
             paths, keys = _strings(group.paths), _strings(group.keys)

@@ -20,7 +20,7 @@ from bench.api.client import creates_per_second, fetch_seconds, request
 from bench.api.pods import MIDDLE_BYTES, NODES, SMALL_BYTES, node_of
 from bench.machine import Machine, this_machine
 from embedded.own_files import write_private
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 
 SIZES, CONNECTIONS = (SMALL_BYTES, MIDDLE_BYTES), (1, 16)
 ECHO, MEMORY, STATE = "echo", "memory", "state-dir"
@@ -29,7 +29,7 @@ _WATCHERS = 10
 _SPARE_BYTES = 16 << 20
 
 
-class Effort(msgspec.Struct, frozen=True):
+class ApiEffort(msgspec.Struct, frozen=True):
     """How much of everything; `seconds` is one stretch of creates with one server."""
 
     rounds: int = 5
@@ -40,7 +40,7 @@ class Effort(msgspec.Struct, frozen=True):
     watch_rounds: int = 3
 
 
-QUICK = Effort(rounds=2, seconds=0.2, listed_pods=500, held_pods=1_000, events=1_000, watch_rounds=1)
+QUICK = ApiEffort(rounds=2, seconds=0.2, listed_pods=500, held_pods=1_000, events=1_000, watch_rounds=1)
 
 
 class Creates(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Lists(msgspec.Struct, frozen=True):
     plain_tls: tuple[float, ...]
 
 
-class Watch(msgspec.Struct, frozen=True):
+class Publication(msgspec.Struct, frozen=True):
     """One publication: `lost` counts events that did not come once, whole and in order."""
 
     who: str
@@ -81,28 +81,28 @@ class Api(msgspec.Struct, frozen=True):
     """Everything that was measured."""
 
     machine: Machine
-    effort: Effort
+    effort: ApiEffort
     creates: tuple[Creates, ...]
     lists: Lists
-    watches: tuple[Watch, ...]
+    watches: tuple[Publication, ...]
     held: Memory
     held_empty: Memory
     held_as_dictionaries: Memory
 
 
-def measure_api(effort: Effort) -> Api:
+def measure_api(effort: ApiEffort) -> Api:
     """Raises a Fault where a process does not come up or refuses something."""
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
         keys = Path(name)
-        certificate, key = Authority("sublet bench").issue("bench")
+        certificate, key = LocalAuthority("sublet bench").issue("bench")
         write_private(keys / "tls.crt", certificate)
         write_private(keys / "tls.key", key)
         return _Bench(keys, effort).measured(machine)
 
 
 class _Bench:
-    def __init__(self, keys: Path, effort: Effort) -> None:
+    def __init__(self, keys: Path, effort: ApiEffort) -> None:
         self._keys = keys
         self._effort = effort
 
@@ -156,7 +156,7 @@ class _Bench:
             effort.listed_pods, size, {name: tuple(each) for name, each in inside.items()}, over_tls, plain_tls
         )
 
-    def _watches(self, server: CommandedProcess, baseline: CommandedProcess, size: int) -> tuple[Watch, ...]:
+    def _watches(self, server: CommandedProcess, baseline: CommandedProcess, size: int) -> tuple[Publication, ...]:
         ours, plain = server.ask("where")["port"], baseline.ask("where")["streams"]
         every, each = [""] * _WATCHERS, [node_of(number) for number in range(NODES)]
         found = []
@@ -170,7 +170,7 @@ class _Bench:
             ]
         return tuple(found)
 
-    def _watch(self, who: str, source: CommandedProcess, port: int, nodes: list[str], **options: Any) -> Watch:
+    def _watch(self, who: str, source: CommandedProcess, port: int, nodes: list[str], **options: Any) -> Publication:
         """One watcher for each of `nodes`, of that node's pods or (empty) of all."""
         events, revision = self._effort.events, source.ask("where")["revision"]
         expected = events // NODES if nodes[0] else events
@@ -182,7 +182,7 @@ class _Bench:
             taken = receivers.answer()
         deliveries = expected * len(nodes)
         seconds = None if taken["ended"] is None else taken["ended"] - sent["begun"]
-        return Watch(who, deliveries, seconds, lost([sent["digests"][node] for node in nodes], taken, deliveries))
+        return Publication(who, deliveries, seconds, lost([sent["digests"][node] for node in nodes], taken, deliveries))
 
     def _memory(self) -> tuple[Memory, Memory, Memory]:
         effort = self._effort

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 from bench.api.benchmark import BY_NODE, ECHO, EVERYONE, MEMORY, PLAIN, PLAIN_BY_NODE, STATE, Api, Lists
-from bench.figures import Target, interval, ratios, told
+from bench.figures import ColocationTarget, interval, ratios, told
 from bench.tables import block
 
 LIST_TIMES, DELIVERIES_PER_SECOND, PAUSE_MS = 2.0, 30_000.0, 20.0
@@ -17,23 +17,25 @@ LIST_TIMES, DELIVERIES_PER_SECOND, PAUSE_MS = 2.0, 30_000.0, 20.0
 WIDTH = 126
 
 
-class Saved(msgspec.Struct, frozen=True):
+class ApiResults(msgspec.Struct, frozen=True):
     """What is written: every figure, and what follows from them."""
 
     measured: Api
     targets: tuple[tuple[str, float, float | None, str], ...]
 
 
-def targets(measured: Api) -> list[Target]:
+def targets(measured: Api) -> list[ColocationTarget]:
     lists, held = measured.lists, measured.held
     inside = ratios(lists.inside["list"], lists.inside["join"])
     missing = max(float(watch.lost) for watch in measured.watches if watch.who in (EVERYONE, BY_NODE))
     return [
-        Target(f"list of {lists.pods} pods / plain join of the stored bytes", inside, LIST_TIMES),
-        Target("the same over TLS / the join over TLS", ratios(lists.over_tls, lists.plain_tls), LIST_TIMES),
-        Target("deliveries/s to 10 watchers", interval(deliveries(measured, EVERYONE)), DELIVERIES_PER_SECOND, False),
-        Target("events lost by any watcher", interval([missing]), 0.0),
-        Target("full garbage collection, ms", interval([each * 1000 for each in held.pauses]), PAUSE_MS),
+        ColocationTarget(f"list of {lists.pods} pods / plain join of the stored bytes", inside, LIST_TIMES),
+        ColocationTarget("the same over TLS / the join over TLS", ratios(lists.over_tls, lists.plain_tls), LIST_TIMES),
+        ColocationTarget(
+            "deliveries/s to 10 watchers", interval(deliveries(measured, EVERYONE)), DELIVERIES_PER_SECOND, False
+        ),
+        ColocationTarget("events lost by any watcher", interval([missing]), 0.0),
+        ColocationTarget("full garbage collection, ms", interval([each * 1000 for each in held.pauses]), PAUSE_MS),
     ]
 
 
@@ -66,7 +68,7 @@ def save(measured: Api, path: Path) -> None:
         (t.name, t.limit, t.measured.middle if t.measured else None, t.verdict.value) for t in targets(measured)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(Saved(measured, listed)), indent=2) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(ApiResults(measured, listed)), indent=2) + b"\n")
 
 
 def _creates(measured: Api) -> list[list[str]]:
@@ -120,5 +122,5 @@ def _memory(measured: Api) -> list[list[str]]:
     ]
 
 
-def _bound(target: Target) -> str:
+def _bound(target: ColocationTarget) -> str:
     return f"{'<=' if target.at_most else '>='} {target.limit:g}"

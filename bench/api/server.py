@@ -48,7 +48,7 @@ _BURST = 64
 _LEASE_SECONDS = 3600
 
 
-class Bench:
+class ApiCommands:
     """The commands; `watchers` are those that came since the server began."""
 
     def __init__(self, core: Router) -> None:
@@ -177,7 +177,7 @@ async def _serve(keys: Path, state: Path | None) -> None:
         async def where(command: dict[str, Any]) -> dict[str, Any]:
             return {"port": port, "revision": core.store.revision}
 
-        bench = Bench(core)
+        bench = ApiCommands(core)
         handlers = {"where": where, "fill": bench.fill, "lists": bench.lists}
         try:
             await serve_commands({**handlers, "publish": bench.publish, "memory": bench.memory})

@@ -30,7 +30,7 @@ _STOP_BOUND_SECONDS = 10.0
 _STARTED_AT = "2026-01-01T00:00:00Z"
 
 
-class PodSpec(msgspec.Struct, frozen=True):
+class BenchPod(msgspec.Struct, frozen=True):
     """A pod to make: online and Burstable with native requests, or best effort with batch ones (no limits)."""
 
     name: str
@@ -43,7 +43,7 @@ class PodSpec(msgspec.Struct, frozen=True):
         return self.batch_millis > 0
 
 
-class Cluster:
+class BenchCluster:
     """The API server's side of the bench; `agent` runs the other."""
 
     def __init__(self, run: RunDirectory, client: KubeClient, server_pid: int) -> None:
@@ -53,7 +53,7 @@ class Cluster:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, folder: Path, cpus: int) -> AsyncIterator[Cluster]:
+    async def started(cls, folder: Path, cpus: int) -> AsyncIterator[BenchCluster]:
         """An API server over TLS on loopback with the Node. Raises a Fault where it does not come up."""
         async with AsyncExitStack() as stack:
             run = stack.enter_context(RunDirectory(folder))
@@ -68,7 +68,7 @@ class Cluster:
             await cluster._make_node(cpus)
             yield cluster
 
-    async def add(self, spec: PodSpec) -> Home:
+    async def add(self, spec: BenchPod) -> Home:
         """Make the pod, running on the node; returns where its cgroups belong."""
         created = msgspec.json.decode(await self.client.create(_PODS, _pod(spec)))
         uid = created["metadata"]["uid"]
@@ -177,7 +177,7 @@ def _agent_command(run: RunDirectory, tree: NodeTree, settings: Path) -> list[st
     ]
 
 
-def _pod(spec: PodSpec) -> dict[str, Any]:
+def _pod(spec: BenchPod) -> dict[str, Any]:
     batch = {"kubernetes.io/batch-cpu": str(spec.batch_millis), "kubernetes.io/batch-memory": "64Mi"}
     native = {"cpu": f"{spec.cpu_millis}m", "memory": f"{spec.memory_mib}Mi"}
     container = {"name": "main", "image": "bench", "resources": {"requests": batch if spec.best_effort else native}}

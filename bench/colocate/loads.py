@@ -59,7 +59,7 @@ def _build(source: Path, program: Path) -> None:
     part.replace(program)
 
 
-class Load:
+class LoadProgram:
     """A running program. Its first line says it is ready; `into` moves it, `go` lets it work; leaving kills it."""
 
     def __init__(self, command: Sequence[str | Path]) -> None:
@@ -69,7 +69,7 @@ class Load:
         self._process = subprocess.Popen(list(map(str, command)), stdin=pipe, stdout=pipe, start_new_session=True)
         self._pending = b""
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> LoadProgram:
         return self
 
     def __exit__(
@@ -131,9 +131,9 @@ class Load:
         return found.decode()
 
 
-def started(command: Sequence[str | Path], directories: Iterable[Path] = ()) -> Load:
+def started(command: Sequence[str | Path], directories: Iterable[Path] = ()) -> LoadProgram:
     """A load at work in the cgroups of `directories`; for one whose first line matters use Load itself."""
-    load = Load(command)
+    load = LoadProgram(command)
     try:
         load.line()
         load.into(directories)

@@ -10,8 +10,8 @@ from types import TracebackType
 
 import psutil
 
-from bench.colocate.cluster import Cluster, PodSpec
-from bench.colocate.loads import Load, Programs
+from bench.colocate.cluster import BenchCluster, BenchPod
+from bench.colocate.loads import LoadProgram, Programs
 from bench.colocate.node import Home, NodeTree
 from bench.colocate.rows import HOG_MIB_PER_SECOND, HOGS, KUBEPODS_MEMORY_MIB, PROCESSES_PER_HOG
 from bench.figures import MemoryOutcome
@@ -24,8 +24,8 @@ _PREFIX = "hog-"
 _BATCH_MILLIS = 50
 
 
-def hog_specs() -> list[PodSpec]:
-    return [PodSpec(f"{_PREFIX}{index}", batch_millis=_BATCH_MILLIS) for index in range(HOGS)]
+def hog_specs() -> list[BenchPod]:
+    return [BenchPod(f"{_PREFIX}{index}", batch_millis=_BATCH_MILLIS) for index in range(HOGS)]
 
 
 class HungryBatch:
@@ -34,13 +34,13 @@ class HungryBatch:
     While they grow this is the node's kubelet: it ends pods that were deleted and reports those that died.
     """
 
-    def __init__(self, programs: Programs, cluster: Cluster, tree: NodeTree, homes: Sequence[Home]) -> None:
+    def __init__(self, programs: Programs, cluster: BenchCluster, tree: NodeTree, homes: Sequence[Home]) -> None:
         self._program = programs.path("hog")
         self._cluster = cluster
         self._tree = tree
         self._service = homes[0]
         self._living = {home.name: home for home in homes if home.name.startswith(_PREFIX)}
-        self._loads: dict[str, Load] = {}
+        self._loads: dict[str, LoadProgram] = {}
         self._kernel_kills: dict[str, int] = {}
         self._evicted = 0
         self._dead: set[str] = set()
@@ -51,7 +51,7 @@ class HungryBatch:
         words = [str(self._program), str(PROCESSES_PER_HOG), str(HOG_MIB_PER_SECOND), str(_MOST_MIB)]
         with ExitStack() as stack:
             for home in self._living.values():
-                load = stack.enter_context(Load(words))
+                load = stack.enter_context(LoadProgram(words))
                 load.line()
                 load.into(self._tree.directories(self._tree.container(home)))
                 load.oom_score(0)
@@ -64,7 +64,7 @@ class HungryBatch:
     ) -> None:
         self._stack.close()
 
-    async def feed(self, end: float, service: Load) -> MemoryOutcome:
+    async def feed(self, end: float, service: LoadProgram) -> MemoryOutcome:
         """Let them grow after a quiet second and look after them until `end` of the monotonic clock."""
         await asyncio.sleep(_QUIET_SECONDS)
         for load in self._loads.values():

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench.colocate.benchmark import Colocation
+from bench.colocate.benchmark import ColocationResult
 from bench.colocate.rows import ALL_ROWS, KUBEPODS_MEMORY_MIB, MEMORY_ROWS, SERVICE_MEMORY_MIB, kinds_of
 from bench.colocate.targets import claims, targets
-from bench.figures import CLEAN_PCT, Interval, Run, Target, clean_runs, interval
+from bench.figures import CLEAN_PCT, ColocationRun, ColocationTarget, Interval, clean_runs, interval
 from bench.tables import block
 
 NOTES = (
@@ -30,28 +30,30 @@ NOTES = (
 WIDTH = 150
 
 
-class Saved(msgspec.Struct, frozen=True):
+class ColocationResults(msgspec.Struct, frozen=True):
     """What is written: everything measured, and what follows from it."""
 
-    measured: Colocation
+    measured: ColocationResult
     targets: tuple[tuple[str, float, Interval | None, str], ...]
     claims: tuple[tuple[str, Interval, str], ...]
     notes: tuple[str, ...] = NOTES
 
 
-def save(measured: Colocation, path: Path) -> None:
+def save(measured: ColocationResult, path: Path) -> None:
     wanted = tuple((t.name, t.limit, t.measured, t.verdict.value) for t in targets(measured.runs))
     told = tuple((claim.name, claim.ratio, claim.words) for claim in claims(measured.runs))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(Saved(measured, wanted, told)), indent=2) + b"\n")
+    path.write_bytes(
+        msgspec.json.format(msgspec.json.encode(ColocationResults(measured, wanted, told)), indent=2) + b"\n"
+    )
 
 
-def load(path: Path) -> Colocation:
+def load(path: Path) -> ColocationResult:
     """What save wrote."""
-    return msgspec.json.decode(path.read_bytes(), type=Saved).measured
+    return msgspec.json.decode(path.read_bytes(), type=ColocationResults).measured
 
 
-def show(measured: Colocation, console: Console) -> None:
+def show(measured: ColocationResult, console: Console) -> None:
     """A table for each kind of requests and one for memory, targets, claims, and what this cannot show."""
     machine, effort = measured.machine, measured.effort
     console.print(f"{machine.cpus} CPUs {machine.cpu}, kernel {machine.kernel}, load {machine.load_1m:.2f} before")
@@ -71,7 +73,7 @@ def show(measured: Colocation, console: Console) -> None:
         console.print(f"- {note}")
 
 
-def _show_kind(measured: Colocation, kind: str, console: Console) -> None:
+def _show_kind(measured: ColocationResult, kind: str, console: Console) -> None:
     listed = [name for name in measured.rows if any(each.name == kind for each in kinds_of(ALL_ROWS[name]))]
     columns = (
         "row",
@@ -88,11 +90,11 @@ def _show_kind(measured: Colocation, kind: str, console: Console) -> None:
     block(console, f"{kind} requests", columns, [_row(measured.runs, name, kind) for name in listed])
 
 
-def _row(runs: Sequence[Run], name: str, kind: str) -> list[str]:
+def _row(runs: Sequence[ColocationRun], name: str, kind: str) -> list[str]:
     clean = clean_runs(runs, name, kind)
     made = sum((run.row, run.kind) == (name, kind) for run in runs)
 
-    def told(figure: Callable[[Run], float | None], scale: float, form: str) -> str:
+    def told(figure: Callable[[ColocationRun], float | None], scale: float, form: str) -> str:
         return spread(interval([figure(run) for run in clean]), scale, form)
 
     return [
@@ -109,7 +111,7 @@ def _row(runs: Sequence[Run], name: str, kind: str) -> list[str]:
     ]
 
 
-def _show_memory(measured: Colocation, console: Console) -> None:
+def _show_memory(measured: ColocationResult, console: Console) -> None:
     title = f"memory: {KUBEPODS_MEMORY_MIB} MiB for all pods, the service holds {SERVICE_MEMORY_MIB} (dirty runs too)"
     columns = (
         "row",
@@ -140,7 +142,7 @@ def _show_memory(measured: Colocation, console: Console) -> None:
     block(console, title, columns, found)
 
 
-def _show_targets(found: Sequence[Target], console: Console) -> None:
+def _show_targets(found: Sequence[ColocationTarget], console: Console) -> None:
     listed = []
     for target in found:
         bound = f"{'<=' if target.at_most else '>='} {target.limit:g}"

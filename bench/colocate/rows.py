@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 
-class Batch(StrEnum):
+class BatchKind(StrEnum):
     """How the batch work runs: not at all, as Burstable pods with native requests, or best effort."""
 
     NONE = "none"
@@ -21,7 +21,7 @@ class Batch(StrEnum):
     BEST_EFFORT = "besteffort"
 
 
-class Kind(msgspec.Struct, frozen=True):
+class RequestKind(msgspec.Struct, frozen=True):
     """Requests to the service: CPU time of one, and how many a second for each CPU of the machine."""
 
     name: str
@@ -29,7 +29,7 @@ class Kind(msgspec.Struct, frozen=True):
     per_second_and_cpu: float
 
 
-class Row(msgspec.Struct, frozen=True):
+class ColocationRow(msgspec.Struct, frozen=True):
     """`service_millis` is what the service requests, None: half of the CPUs; `agent` the suppress settings, None: no
     agent.
 
@@ -38,14 +38,14 @@ class Row(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    batch: Batch
+    batch: BatchKind
     agent: Mapping[str, Any] | None = None
     service_millis: int | None = None
     memory: bool = False
 
 
-LONG = Kind("long", 0.9, 300.0)
-SHORT = Kind("short", 0.09, 3000.0)
+LONG = RequestKind("long", 0.9, 300.0)
+SHORT = RequestKind("short", 0.09, 3000.0)
 SMALL_MILLIS = 10
 """What a service requests that nobody ever sized: cpu.shares 10."""
 SERVICE_MEMORY_MIB, KUBEPODS_MEMORY_MIB = 300, 1024
@@ -61,34 +61,49 @@ _KOORDINATOR_SETTINGS = {"threshold_pct": 65, "online_stall_pct": None, "online_
 """Its default threshold, and nothing of ours."""
 
 ROWS = (
-    Row(ALONE, "alone", Batch.NONE),
-    Row(BURSTABLE, "batch as Burstable pods, half of the requests", Batch.BURSTABLE),
-    Row(NO_AGENT, "batch as BestEffort, kubelet's weight, no agent", Batch.BEST_EFFORT),
-    Row(CPUSET, "Koordinator's cpuset, 65 %", Batch.BEST_EFFORT, {"policy": "cpuset", **_KOORDINATOR_SETTINGS}),
-    Row(CFS_QUOTA, "Koordinator's cfsQuota, 65 %", Batch.BEST_EFFORT, {"policy": "cfsQuota", **_KOORDINATOR_SETTINGS}),
-    Row(ADAPTIVE, "adaptive", Batch.BEST_EFFORT, {"policy": "adaptive"}),
+    ColocationRow(ALONE, "alone", BatchKind.NONE),
+    ColocationRow(BURSTABLE, "batch as Burstable pods, half of the requests", BatchKind.BURSTABLE),
+    ColocationRow(NO_AGENT, "batch as BestEffort, kubelet's weight, no agent", BatchKind.BEST_EFFORT),
+    ColocationRow(
+        CPUSET, "Koordinator's cpuset, 65 %", BatchKind.BEST_EFFORT, {"policy": "cpuset", **_KOORDINATOR_SETTINGS}
+    ),
+    ColocationRow(
+        CFS_QUOTA,
+        "Koordinator's cfsQuota, 65 %",
+        BatchKind.BEST_EFFORT,
+        {"policy": "cfsQuota", **_KOORDINATOR_SETTINGS},
+    ),
+    ColocationRow(ADAPTIVE, "adaptive", BatchKind.BEST_EFFORT, {"policy": "adaptive"}),
 )
 SMALL_ROWS = (
-    Row(SMALL_NO_AGENT, "small request, no agent", Batch.BEST_EFFORT, None, SMALL_MILLIS),
-    Row(SMALL_ADAPTIVE, "small request, adaptive", Batch.BEST_EFFORT, {"policy": "adaptive"}, SMALL_MILLIS),
-    Row(
+    ColocationRow(SMALL_NO_AGENT, "small request, no agent", BatchKind.BEST_EFFORT, None, SMALL_MILLIS),
+    ColocationRow(
+        SMALL_ADAPTIVE, "small request, adaptive", BatchKind.BEST_EFFORT, {"policy": "adaptive"}, SMALL_MILLIS
+    ),
+    ColocationRow(
         SMALL_IDLE,
         "small request, adaptive with cpu_idle",
-        Batch.BEST_EFFORT,
+        BatchKind.BEST_EFFORT,
         {"policy": "adaptive", "cpu_idle": True},
         SMALL_MILLIS,
     ),
 )
 MEMORY_ROWS = (
-    Row(MEMORY_ALONE, "1 GiB for pods, alone", Batch.NONE, memory=True),
-    Row(MEMORY_NO_AGENT, "1 GiB for pods, hungry batch, no agent", Batch.BEST_EFFORT, memory=True),
-    Row(MEMORY_AGENT, "1 GiB for pods, hungry batch, adaptive", Batch.BEST_EFFORT, {"policy": "adaptive"}, memory=True),
+    ColocationRow(MEMORY_ALONE, "1 GiB for pods, alone", BatchKind.NONE, memory=True),
+    ColocationRow(MEMORY_NO_AGENT, "1 GiB for pods, hungry batch, no agent", BatchKind.BEST_EFFORT, memory=True),
+    ColocationRow(
+        MEMORY_AGENT,
+        "1 GiB for pods, hungry batch, adaptive",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        memory=True,
+    ),
 )
 ALL_ROWS = {row.name: row for row in (*ROWS, *SMALL_ROWS, *MEMORY_ROWS)}
 GROUPS = {"main": ROWS, "small": SMALL_ROWS, "memory": MEMORY_ROWS}
 
 
-def chosen(words: list[str] | None) -> list[Row]:
+def chosen(words: list[str] | None) -> list[ColocationRow]:
     """Rows by name or by group (main, small, memory), in their order; all of them without a word."""
     if not words:
         return list(ALL_ROWS.values())
@@ -96,12 +111,12 @@ def chosen(words: list[str] | None) -> list[Row]:
     return [row for row in ALL_ROWS.values() if row.name in names]
 
 
-def kinds_of(row: Row) -> tuple[Kind, ...]:
+def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
     """Short requests only where the whole comparison is made."""
     return (LONG, SHORT) if row in ROWS else (LONG,)
 
 
-def service_millis(row: Row, cpus: int) -> int:
+def service_millis(row: ColocationRow, cpus: int) -> int:
     return cpus * 500 if row.service_millis is None else row.service_millis
 
 

@@ -16,12 +16,20 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from bench.colocate.cluster import Agent, Cluster, PodSpec
-from bench.colocate.loads import Load, Programs, started
+from bench.colocate.cluster import Agent, BenchCluster, BenchPod
+from bench.colocate.loads import LoadProgram, Programs, started
 from bench.colocate.memory import HungryBatch, hog_specs
 from bench.colocate.node import Home, NodeTree
-from bench.colocate.rows import SERVICE_MEMORY_MIB, Batch, Kind, Row, kinds_of, service_millis, spinners
-from bench.figures import UNANSWERED, MemoryOutcome, Run, percentile_us
+from bench.colocate.rows import (
+    SERVICE_MEMORY_MIB,
+    BatchKind,
+    ColocationRow,
+    RequestKind,
+    kinds_of,
+    service_millis,
+    spinners,
+)
+from bench.figures import UNANSWERED, ColocationRun, MemoryOutcome, percentile_us
 from bench.hierarchies import Hierarchies
 
 _BATCH_MILLIS = 150
@@ -36,12 +44,12 @@ _AGENT_MILLIS = 50
 _COUNTERS, _LATENCIES = "counters", "latencies"
 
 
-class Stage(msgspec.Struct, frozen=True):
+class ColocationSetup(msgspec.Struct, frozen=True):
     """What stays the same over all runs; `settle_seconds` is how long an agent sees the load before it counts."""
 
     hierarchies: Hierarchies
     programs: Programs
-    cluster: Cluster
+    cluster: BenchCluster
     folder: Path
     cpus: int
     rounds_per_ms: float
@@ -68,11 +76,11 @@ class Reading(msgspec.Struct, frozen=True):
         return self.machine - self.pods - self.ours + self.stolen
 
 
-class Scene(msgspec.Struct, frozen=True):
+class ColocationScene(msgspec.Struct, frozen=True):
     """One row at work: its cgroups, who lives where, the agent; `batch` are pods' cgroups, `counters` their steps."""
 
-    stage: Stage
-    row: Row
+    stage: ColocationSetup
+    row: ColocationRow
     number: int
     tree: NodeTree
     home: Home
@@ -104,7 +112,7 @@ class Sent(msgspec.Struct, frozen=True):
     late_ratio: float
 
 
-async def attempt(stage: Stage, row: Row, number: int) -> list[Run]:
+async def attempt(stage: ColocationSetup, row: ColocationRow, number: int) -> list[ColocationRun]:
     """A run of each kind of requests. Raises a Fault where something does not come up."""
     async with AsyncExitStack() as stack:
         scene = await _scene(stage, row, number, stack)
@@ -113,7 +121,7 @@ async def attempt(stage: Stage, row: Row, number: int) -> list[Run]:
         return [await _run(scene, kind, seconds) for kind, seconds in zip(kinds_of(row), warm, strict=False)]
 
 
-async def _scene(stage: Stage, row: Row, number: int, stack: AsyncExitStack) -> Scene:
+async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack: AsyncExitStack) -> ColocationScene:
     homes = await _homes(stage, stack, row)
     tree = stack.enter_context(NodeTree(stage.hierarchies, stage.cpus))
     tree.add(homes)
@@ -127,21 +135,21 @@ async def _scene(stage: Stage, row: Row, number: int, stack: AsyncExitStack) -> 
         stack.enter_context(started(command, tree.directories(tree.container(home))))
     hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
     places = tuple(tree.pod(home) for home in batch)
-    return Scene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
+    return ColocationScene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
 
 
-def settings_of(row: Row) -> dict[str, object]:
+def settings_of(row: ColocationRow) -> dict[str, object]:
     return {"suppress": dict(row.agent or {})}
 
 
-async def _homes(stage: Stage, stack: AsyncExitStack, row: Row) -> list[Home]:
+async def _homes(stage: ColocationSetup, stack: AsyncExitStack, row: ColocationRow) -> list[Home]:
     """The pods of the row, the service's first; the API server forgets them afterwards."""
     memory = SERVICE_MEMORY_MIB if row.memory else 64
-    specs = [PodSpec(_SERVICE, service_millis(row, stage.cpus), memory), *_batch_specs(row, stage.cpus)]
-    if row.memory and row.batch is not Batch.NONE:
+    specs = [BenchPod(_SERVICE, service_millis(row, stage.cpus), memory), *_batch_specs(row, stage.cpus)]
+    if row.memory and row.batch is not BatchKind.NONE:
         specs += hog_specs()
     if row.agent is not None:
-        specs.append(PodSpec(_AGENT, _AGENT_MILLIS))
+        specs.append(BenchPod(_AGENT, _AGENT_MILLIS))
     found = []
     for spec in specs:
         found.append(await stage.cluster.add(spec))
@@ -149,11 +157,11 @@ async def _homes(stage: Stage, stack: AsyncExitStack, row: Row) -> list[Home]:
     return found
 
 
-def _batch_specs(row: Row, cpus: int) -> list[PodSpec]:
-    count = 0 if row.batch is Batch.NONE else spinners(cpus)
-    native = row.batch is Batch.BURSTABLE
+def _batch_specs(row: ColocationRow, cpus: int) -> list[BenchPod]:
+    count = 0 if row.batch is BatchKind.NONE else spinners(cpus)
+    native = row.batch is BatchKind.BURSTABLE
     share = {"cpu_millis": cpus * 500 // max(count, 1)} if native else {"batch_millis": _BATCH_MILLIS}
-    return [PodSpec(f"{_BATCH}{slot}", **share) for slot in range(count)]
+    return [BenchPod(f"{_BATCH}{slot}", **share) for slot in range(count)]
 
 
 @contextmanager
@@ -163,7 +171,7 @@ def _counters(path: Path) -> Iterator[mmap.mmap]:
         yield mapped
 
 
-async def _run(scene: Scene, kind: Kind, warm: float) -> Run:
+async def _run(scene: ColocationScene, kind: RequestKind, warm: float) -> ColocationRun:
     with _service(scene, kind) as (service, port):
         begin = time.monotonic() + warm + _PREPARED_SECONDS
         generator = _generator(scene, kind, port, begin, warm)
@@ -177,18 +185,18 @@ async def _run(scene: Scene, kind: Kind, warm: float) -> Run:
     return _figures(scene, kind, Sent(sorted(latencies), float(late or 0)), (before, after), outcome)
 
 
-async def _through(scene: Scene, end: float, service: Load) -> MemoryOutcome | None:
+async def _through(scene: ColocationScene, end: float, service: LoadProgram) -> MemoryOutcome | None:
     outcome = await scene.hungry.feed(end, service) if scene.hungry else None
     await asyncio.sleep(max(end - time.monotonic(), 0))
     return outcome
 
 
 @contextmanager
-def _service(scene: Scene, kind: Kind) -> Iterator[tuple[Load, int]]:
+def _service(scene: ColocationScene, kind: RequestKind) -> Iterator[tuple[LoadProgram, int]]:
     stage, tree, hungry = scene.stage, scene.tree, scene.row.memory
     threads, rounds = 2 * stage.cpus, round(kind.cpu_ms * stage.rounds_per_ms)
     words = [threads, rounds, SERVICE_MEMORY_MIB if hungry else 0]
-    with Load([stage.programs.path("service"), *map(str, words)]) as service:
+    with LoadProgram([stage.programs.path("service"), *map(str, words)]) as service:
         port = int(service.line())
         service.into(tree.directories(tree.container(scene.home)))
         if hungry:
@@ -198,7 +206,7 @@ def _service(scene: Scene, kind: Kind) -> Iterator[tuple[Load, int]]:
         yield service, port
 
 
-def _generator(scene: Scene, kind: Kind, port: int, begin: float, warm: float) -> psutil.Popen:
+def _generator(scene: ColocationScene, kind: RequestKind, port: int, begin: float, warm: float) -> psutil.Popen:
     stage = scene.stage
     rate = kind.per_second_and_cpu * stage.cpus
     times = [str(round(value * 1e9)) for value in (begin, warm, stage.seconds)]
@@ -209,14 +217,18 @@ def _generator(scene: Scene, kind: Kind, port: int, begin: float, warm: float) -
 
 
 def _figures(
-    scene: Scene, kind: Kind, sent: Sent, readings: tuple[Reading, Reading], outcome: MemoryOutcome | None
-) -> Run:
+    scene: ColocationScene,
+    kind: RequestKind,
+    sent: Sent,
+    readings: tuple[Reading, Reading],
+    outcome: MemoryOutcome | None,
+) -> ColocationRun:
     before, after = readings
     took, ranked = after.at - before.at, sent.ranked_ns
     share = 100 / (took * scene.stage.cpus)
     # Threads that are gone took their counters with them.
     waited = after.wait - before.wait
-    return Run(
+    return ColocationRun(
         row=scene.row.name,
         kind=kind.name,
         attempt=scene.number,

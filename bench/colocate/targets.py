@@ -7,24 +7,24 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bench.colocate import rows
-from bench.figures import Interval, Run, Target, clean_runs, interval, ratios
+from bench.figures import ColocationRun, ColocationTarget, Interval, clean_runs, interval, ratios
 
 P99_OVER_ALONE, UTILISATION_PCT, WORK_OVER_KOORDINATOR = 1.05, 95.0, 1.7
 P99_OVER_NO_AGENT, P99_SHORT_OF_MEMORY = 1.0, 1.2
 """Issue 3/11, "Prove it"."""
 
-Figure = Callable[[Run], float | None]
+Figure = Callable[[ColocationRun], float | None]
 
 
-def p99(run: Run) -> float | None:
+def p99(run: ColocationRun) -> float | None:
     return run.p99_us
 
 
-def work(run: Run) -> float | None:
+def work(run: ColocationRun) -> float | None:
     return run.batch_mrounds
 
 
-class Claim(msgspec.Struct, frozen=True):
+class RatioClaim(msgspec.Struct, frozen=True):
     """A ratio to the same row without an agent; better only where every clean run was, worse likewise."""
 
     name: str
@@ -41,54 +41,56 @@ class Claim(msgspec.Struct, frozen=True):
         return "no difference shown"
 
 
-def compared(runs: Sequence[Run], one: str, other: str, kind: str, figure: Figure) -> Interval | None:
+def compared(runs: Sequence[ColocationRun], one: str, other: str, kind: str, figure: Figure) -> Interval | None:
     """Ratio of a figure, run by run in their order."""
     over, under = (clean_runs(runs, row, kind) for row in (one, other))
     return ratios([figure(run) for run in over], [figure(run) for run in under])
 
 
-def targets(runs: Sequence[Run]) -> list[Target]:
+def targets(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
     """Every target of the rows that were run."""
     present = {run.row for run in runs}
-    found: list[Target] = []
+    found: list[ColocationTarget] = []
     if rows.ADAPTIVE in present:
         found += [target for kind in (rows.LONG, rows.SHORT) for target in _main(runs, kind.name)]
     for row in (rows.SMALL_ADAPTIVE, rows.SMALL_IDLE):
         if row in present:
             ratio = compared(runs, row, rows.SMALL_NO_AGENT, rows.LONG.name, p99)
-            found.append(Target(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
+            found.append(ColocationTarget(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
     if rows.MEMORY_AGENT in present:
         found += _memory(runs)
     return found
 
 
-def _main(runs: Sequence[Run], kind: str) -> list[Target]:
+def _main(runs: Sequence[ColocationRun], kind: str) -> list[ColocationTarget]:
     def against(other: str, figure: Figure) -> Interval | None:
         return compared(runs, rows.ADAPTIVE, other, kind, figure)
 
     used = interval([run.utilisation_pct for run in clean_runs(runs, rows.ADAPTIVE, kind)])
     return [
-        Target(f"{kind}: p99 adaptive / alone", against(rows.ALONE, p99), P99_OVER_ALONE),
-        Target(f"{kind}: p99 adaptive / no-agent", against(rows.NO_AGENT, p99), P99_OVER_NO_AGENT),
-        Target(f"{kind}: utilisation with adaptive, %", used, UTILISATION_PCT, at_most=False),
+        ColocationTarget(f"{kind}: p99 adaptive / alone", against(rows.ALONE, p99), P99_OVER_ALONE),
+        ColocationTarget(f"{kind}: p99 adaptive / no-agent", against(rows.NO_AGENT, p99), P99_OVER_NO_AGENT),
+        ColocationTarget(f"{kind}: utilisation with adaptive, %", used, UTILISATION_PCT, at_most=False),
         *(
-            Target(f"{kind}: batch work adaptive / {row}", against(row, work), WORK_OVER_KOORDINATOR, at_most=False)
+            ColocationTarget(
+                f"{kind}: batch work adaptive / {row}", against(row, work), WORK_OVER_KOORDINATOR, at_most=False
+            )
             for row in rows.KOORDINATOR
         ),
     ]
 
 
-def _memory(runs: Sequence[Run]) -> list[Target]:
+def _memory(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
     """A service that was killed once, in a dirty run even, is one too many."""
     ended = [run for run in runs if run.row == rows.MEMORY_AGENT and run.memory and not run.memory.service_survived]
     ratio = compared(runs, rows.MEMORY_AGENT, rows.MEMORY_ALONE, rows.LONG.name, p99)
     return [
-        Target("memory: runs in which the service was killed", interval([len(ended)]), 0),
-        Target("memory: p99 with the agent / alone", ratio, P99_SHORT_OF_MEMORY),
+        ColocationTarget("memory: runs in which the service was killed", interval([len(ended)]), 0),
+        ColocationTarget("memory: p99 with the agent / alone", ratio, P99_SHORT_OF_MEMORY),
     ]
 
 
-def claims(runs: Sequence[Run]) -> list[Claim]:
+def claims(runs: Sequence[ColocationRun]) -> list[RatioClaim]:
     """Ours against no agent, wherever both have clean runs."""
     pairs = [(rows.ADAPTIVE, rows.NO_AGENT, kind.name) for kind in (rows.LONG, rows.SHORT)]
     pairs += [(row, rows.SMALL_NO_AGENT, rows.LONG.name) for row in (rows.SMALL_ADAPTIVE, rows.SMALL_IDLE)]
@@ -98,5 +100,5 @@ def claims(runs: Sequence[Run]) -> list[Claim]:
         for words, figure, smaller in (("p99", p99, True), ("batch work", work, False)):
             ratio = compared(runs, one, other, kind, figure)
             if ratio is not None:
-                found.append(Claim(f"{kind}: {words} {one} / {other}", ratio, smaller))
+                found.append(RatioClaim(f"{kind}: {words} {one} / {other}", ratio, smaller))
     return found

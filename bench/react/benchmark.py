@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 import psutil
 
-from bench.colocate.cluster import Agent, Cluster, PodSpec
-from bench.colocate.loads import Load, LoadFault, Programs, started
+from bench.colocate.cluster import Agent, BenchCluster, BenchPod
+from bench.colocate.loads import LoadFault, LoadProgram, Programs, started
 from bench.colocate.node import Home, NodeTree
 from bench.hierarchies import Hierarchies
 from bench.machine import Machine, this_machine
-from bench.react.restart import Restarts, Stage, measure_restarts
+from bench.react.restart import Restarts, RestartSetup, measure_restarts
 from bench.react.trace import CeilingTrace
 
 WITH, WITHOUT = "brake", "tick only"
@@ -46,7 +46,7 @@ _HIGH_SHARE = 0.5
 """A surge begins only while best effort may use this much of the node."""
 
 
-class Effort(msgspec.Struct, frozen=True):
+class ReactionEffort(msgspec.Struct, frozen=True):
     """`surges` for each of both, how long the agent's CPU time is taken without any, and `restarts` for each start."""
 
     surges: int = 50
@@ -55,7 +55,7 @@ class Effort(msgspec.Struct, frozen=True):
     settle_seconds: float = 3.0
 
 
-QUICK = Effort(surges=3, restarts=1, cost_seconds=2.0, settle_seconds=1.0)
+QUICK = ReactionEffort(surges=3, restarts=1, cost_seconds=2.0, settle_seconds=1.0)
 
 
 class Reactions(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class React(msgspec.Struct, frozen=True):
     restarts: tuple[Restarts, ...] = ()
 
 
-def measure_reaction(hierarchies: Hierarchies, effort: Effort) -> React:
+def measure_reaction(hierarchies: Hierarchies, effort: ReactionEffort) -> React:
     """Raises a Fault where a program or a cgroup does not come up."""
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
@@ -82,12 +82,14 @@ def measure_reaction(hierarchies: Hierarchies, effort: Effort) -> React:
     return React(machine, tuple(sides), tuple(restarts))
 
 
-async def _measure(folder: Path, hierarchies: Hierarchies, effort: Effort) -> tuple[list[Reactions], list[Restarts]]:
+async def _measure(
+    folder: Path, hierarchies: Hierarchies, effort: ReactionEffort
+) -> tuple[list[Reactions], list[Restarts]]:
     programs, cpus = Programs(folder), psutil.cpu_count() or 1
-    async with Cluster.started(folder / "run", cpus) as cluster:
+    async with BenchCluster.started(folder / "run", cpus) as cluster:
         await cluster.make_node_slo()
-        online = await cluster.add(PodSpec("service", cpu_millis=cpus * 500, memory_mib=64))
-        batch = [await cluster.add(PodSpec(f"batch-{slot}", batch_millis=150)) for slot in range(2 * cpus)]
+        online = await cluster.add(BenchPod("service", cpu_millis=cpus * 500, memory_mib=64))
+        batch = [await cluster.add(BenchPod(f"batch-{slot}", batch_millis=150)) for slot in range(2 * cpus)]
         found = []
         for name, settings in SETTINGS.items():
             async with _scene(folder, programs, cluster, hierarchies, online, batch, settings) as scene:
@@ -100,12 +102,12 @@ async def _measure(folder: Path, hierarchies: Hierarchies, effort: Effort) -> tu
 async def _scene(
     folder: Path,
     programs: Programs,
-    cluster: Cluster,
+    cluster: BenchCluster,
     hierarchies: Hierarchies,
     online: Home,
     batch: Sequence[Home],
     settings: Mapping[str, Any] | None,
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[ReactionScene]:
     """With an agent of these settings; None: without one."""
     cpus = psutil.cpu_count() or 1
     counters = folder / "counters"
@@ -121,13 +123,15 @@ async def _scene(
         surge = started([programs.path("surge"), str(cpus)], tree.directories(tree.container(online)))
         stack.enter_context(surge)
         trace = stack.enter_context(started([programs.path("trace"), tree.quota_file, str(_TRACE_US)]))
-        yield Scene(cluster, tree, surge, CeilingTrace(trace, cpus), agent)
+        yield ReactionScene(cluster, tree, surge, CeilingTrace(trace, cpus), agent)
 
 
-class Scene:
+class ReactionScene:
     """A busy node whose service rests, and the agent that watches it."""
 
-    def __init__(self, cluster: Cluster, tree: NodeTree, surge: Load, trace: CeilingTrace, agent: Agent | None) -> None:
+    def __init__(
+        self, cluster: BenchCluster, tree: NodeTree, surge: LoadProgram, trace: CeilingTrace, agent: Agent | None
+    ) -> None:
         self._cluster = cluster
         self._tree = tree
         self._surge = surge
@@ -135,7 +139,7 @@ class Scene:
         self._agent = psutil.Process(agent.pid if agent else None)
         self._random = random.Random(1)
 
-    async def reactions(self, name: str, effort: Effort) -> Reactions:
+    async def reactions(self, name: str, effort: ReactionEffort) -> Reactions:
         await asyncio.sleep(effort.settle_seconds)
         cost = await self._cost(effort.cost_seconds)
         delays = []
@@ -150,7 +154,7 @@ class Scene:
 
     async def restarts(self, rounds: int) -> list[Restarts]:
         settings = self._cluster.agent_settings({})
-        stage = Stage(self._cluster, self._tree, self._surge, self._trace, settings, self._lift)
+        stage = RestartSetup(self._cluster, self._tree, self._surge, self._trace, settings, self._lift)
         return await measure_restarts(stage, rounds, NOTICED_SHARE)
 
     async def _cost(self, seconds: float) -> float:

@@ -10,7 +10,7 @@ from statistics import median
 import msgspec
 from rich.console import Console
 
-from bench.figures import Interval, Target, interval
+from bench.figures import ColocationTarget, Interval, interval
 from bench.react.benchmark import MISSED_SECONDS, NOTICED_SHARE, WITH, WITHOUT, React, Reactions
 from bench.react.restart import BEFORE, OURS, Restarts
 from bench.tables import block
@@ -24,43 +24,45 @@ _RESTART_COLUMNS = ("", "restarts", "not seen", "p50 ms", "max ms", "CPU-s to th
 _COLUMNS = ("", "surges", "not seen", "p50 ms", "p99 ms", "max ms", "agent %")
 
 
-class Saved(msgspec.Struct, frozen=True):
+class ReactionResults(msgspec.Struct, frozen=True):
     """What is written: every delay, and what follows from them."""
 
     measured: React
     targets: tuple[tuple[str, float, float | None, str], ...]
 
 
-def targets(measured: React, *, ratios_only: bool = False) -> list[Target]:
+def targets(measured: React, *, ratios_only: bool = False) -> list[ColocationTarget]:
     """An emulated machine's own times say nothing: there only how much faster is asked."""
     return [*_surge_targets(measured, ratios_only=ratios_only), *_restart_targets(measured, ratios_only=ratios_only)]
 
 
-def _restart_targets(measured: React, *, ratios_only: bool) -> list[Target]:
+def _restart_targets(measured: React, *, ratios_only: bool) -> list[ColocationTarget]:
     sides = {side.name: side for side in measured.restarts}
     if not sides:
         return []
     ours, before = sides[OURS], sides[BEFORE]
     words = f"times faster restarted than {BEFORE}, p50"
-    faster = Target(words, _times(ours, before, 50), START_TIMES_FASTER, at_most=False)
-    cpu = Target("CPU-seconds to the first tick", interval([max(ours.cpu_seconds, default=inf)]), START_CPU_SECONDS)
+    faster = ColocationTarget(words, _times(ours, before, 50), START_TIMES_FASTER, at_most=False)
+    cpu = ColocationTarget(
+        "CPU-seconds to the first tick", interval([max(ours.cpu_seconds, default=inf)]), START_CPU_SECONDS
+    )
     return [faster] if ratios_only else [faster, cpu]
 
 
-def _surge_targets(measured: React, *, ratios_only: bool) -> list[Target]:
+def _surge_targets(measured: React, *, ratios_only: bool) -> list[ColocationTarget]:
     sides = {side.name: side for side in measured.sides}
     ours, other = sides[WITH], sides[WITHOUT]
     found = [
-        Target(f"times faster than {WITHOUT}, {words}", _times(ours, other, pct), TIMES_FASTER, at_most=False)
+        ColocationTarget(f"times faster than {WITHOUT}, {words}", _times(ours, other, pct), TIMES_FASTER, at_most=False)
         for words, pct in (("p50", 50.0), ("p99", 99.0))
     ]
     if ratios_only:
         return found
     cost = interval([ours.cpu_pct - other.cpu_pct])
     return [
-        Target("p99 from surge to cut, s", interval([delay(ours, 99)]), P99_SECONDS),
+        ColocationTarget("p99 from surge to cut, s", interval([delay(ours, 99)]), P99_SECONDS),
         *found,
-        Target("the brake's CPU time, % of a core", cost, COST_PCT),
+        ColocationTarget("the brake's CPU time, % of a core", cost, COST_PCT),
     ]
 
 
@@ -96,7 +98,7 @@ def save(measured: React, path: Path) -> None:
     found = targets(measured, ratios_only=in_guest())
     told = tuple((t.name, t.limit, t.measured.middle if t.measured else None, t.verdict.value) for t in found)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(Saved(measured, told)), indent=2) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(ReactionResults(measured, told)), indent=2) + b"\n")
 
 
 def in_guest() -> bool:
@@ -122,5 +124,5 @@ def _told(found: Interval | None) -> str:
     return "-" if found is None or found.middle is None else f"{found.middle:.3f}"
 
 
-def _bound(target: Target) -> str:
+def _bound(target: ColocationTarget) -> str:
     return f"{'<=' if target.at_most else '>='} {target.limit:g}"

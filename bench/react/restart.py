@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from bench.colocate.cluster import Cluster
-from bench.colocate.loads import Load, LoadFault
+from bench.colocate.cluster import BenchCluster
+from bench.colocate.loads import LoadFault, LoadProgram
 from bench.colocate.node import NodeTree
 from bench.react.trace import CeilingTrace
 
@@ -66,18 +66,18 @@ class Restarts(msgspec.Struct, frozen=True):
     cpu_seconds: tuple[float, ...]
 
 
-class Stage(msgspec.Struct, frozen=True):
+class RestartSetup(msgspec.Struct, frozen=True):
     """A busy node whose service rests; `lift` brings the ceiling of a running agent to the top."""
 
-    cluster: Cluster
+    cluster: BenchCluster
     tree: NodeTree
-    surge: Load
+    surge: LoadProgram
     trace: CeilingTrace
     settings: Path
     lift: Callable[[], Awaitable[None]]
 
 
-async def measure_restarts(stage: Stage, rounds: int, noticed_share: float) -> list[Restarts]:
+async def measure_restarts(stage: RestartSetup, rounds: int, noticed_share: float) -> list[Restarts]:
     """The sides take turns within a round."""
     found: dict[str, list[tuple[float | None, float | None]]] = {side.name: [] for side in SIDES}
     for number in range(rounds):
@@ -92,7 +92,7 @@ async def measure_restarts(stage: Stage, rounds: int, noticed_share: float) -> l
     ]
 
 
-async def _round(stage: Stage, side: Side, noticed_share: float) -> tuple[float | None, float | None]:
+async def _round(stage: RestartSetup, side: Side, noticed_share: float) -> tuple[float | None, float | None]:
     async with AsyncExitStack() as stack:
         cluster, trace = stage.cluster, stage.trace
         command = cluster.agent_command(stage.tree, stage.settings)
@@ -124,7 +124,7 @@ async def _round(stage: Stage, side: Side, noticed_share: float) -> tuple[float 
 
 
 def _watched(
-    stage: Stage, agent: subprocess.Popen[bytes], beat: int, begun: int, wanted: float
+    stage: RestartSetup, agent: subprocess.Popen[bytes], beat: int, begun: int, wanted: float
 ) -> tuple[float | None, float | None]:
     """Until there was a cut and a tick, each seen as soon as it is there."""
     cut: int | None = None

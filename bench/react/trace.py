@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bench.colocate.loads import Load
+from bench.colocate.loads import LoadProgram
 
 _PERIOD_US = 100_000
 
@@ -12,7 +12,7 @@ _PERIOD_US = 100_000
 class CeilingTrace:
     """Follows the changes of the quota; `share` is what the newest line said."""
 
-    def __init__(self, trace: Load, cpus: int) -> None:
+    def __init__(self, trace: LoadProgram, cpus: int) -> None:
         self._trace = trace
         self._full_us = cpus * _PERIOD_US
         self._take(trace.line())

@@ -8,7 +8,7 @@ import msgspec
 
 from bench.machine import Machine, this_machine
 from bench.schedule.cold import Cold, measure_cold
-from bench.schedule.effort import Effort
+from bench.schedule.effort import SchedulingEffort
 from bench.schedule.end import EndToEnd, measure_binds, measure_end_to_end
 from bench.schedule.packing import Packing, measure_packing
 from bench.schedule.preemption import Preemption, Quality, measure_preemption, measure_quality
@@ -22,7 +22,7 @@ class Schedule(msgspec.Struct, frozen=True):
     """Everything that was measured; `skipped` says why a part was not."""
 
     machine: Machine
-    effort: Effort
+    effort: SchedulingEffort
     speed: tuple[Speed, ...] = ()
     preemption: tuple[Preemption, ...] = ()
     quality: Quality | None = None
@@ -33,7 +33,7 @@ class Schedule(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
 
 
-def measure_schedule(effort: Effort, data: Path | None, parts: tuple[str, ...] = PARTS) -> Schedule:
+def measure_schedule(effort: SchedulingEffort, data: Path | None, parts: tuple[str, ...] = PARTS) -> Schedule:
     """Raises a Fault where a process does not come up. `data` is the folder of traces, None without them."""
     keep_memory()
     machine, skipped = this_machine(), []

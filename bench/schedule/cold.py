@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import msgspec
 
 from bench.schedule.cluster import SCHEDULER
-from bench.schedule.effort import Effort, tell
+from bench.schedule.effort import SchedulingEffort, tell
 from kube import objects
 from kube.informer import Change, ChangeKind
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 _LABELS = {"app": "service", "koordinator.sh/qosClass": "LS"}
 _NODE_CPU = 64
@@ -38,7 +38,7 @@ class Cold(msgspec.Struct, frozen=True):
         return self.decode + self.turn
 
 
-def measure_cold(effort: Effort) -> Cold:
+def measure_cold(effort: SchedulingEffort) -> Cold:
     """All nodes but one are full, so that there is one right answer."""
     tell(f"starting with {effort.cold_nodes} nodes and {effort.cold_pods} pods")
     nodes = [_node(number, effort.cold_nodes) for number in range(effort.cold_nodes)]
@@ -50,7 +50,7 @@ def measure_cold(effort: Effort) -> Cold:
     inbox: list[facts.Fact] = [_seen(facts.NodeSeen, each, objects.Node) for each in nodes]
     inbox += [_seen(facts.PodSeen, each, objects.Pod) for each in pods]
     decoded = time.perf_counter()
-    settings = Settings()
+    settings = SchedulerSettings()
     turn = Cycle(ClusterCache(settings.served), settings).turn(inbox, 1_000.0)
     ended = time.perf_counter()
     gc.enable()
@@ -77,7 +77,7 @@ def _node(number: int, count: int) -> bytes:
     return msgspec.json.encode({"metadata": metadata, "spec": {}, "status": status})
 
 
-def _pod(number: int, effort: Effort) -> bytes:
+def _pod(number: int, effort: SchedulingEffort) -> bytes:
     """One of those that fill the other nodes between them."""
     others = max(1, effort.cold_nodes - 1)
     each = -(-effort.cold_pods // others)

@@ -18,7 +18,7 @@ from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
-from scheduler.core.scores.policy import PROFILES, Profile
+from scheduler.core.scores.policy import PROFILES, SchedulerProfile
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Decider:
     """A cluster of model values with everything the cycle keeps for a turn."""
 
     def __init__(
-        self, nodes: Iterable[Node], pods: Iterable[Pod] = (), profiles: tuple[Profile, ...] = PROFILES
+        self, nodes: Iterable[Node], pods: Iterable[Pod] = (), profiles: tuple[SchedulerProfile, ...] = PROFILES
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.ledger = Ledger()

@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 
-class Effort(msgspec.Struct, frozen=True):
+class SchedulingEffort(msgspec.Struct, frozen=True):
     """Rounds are medians' samples; `greedy_seconds` is how long the slow baseline gets each time."""
 
     rounds: int = 5
@@ -30,7 +30,7 @@ class Effort(msgspec.Struct, frozen=True):
     end_rounds: int = 3
 
 
-QUICK = Effort(
+QUICK = SchedulingEffort(
     rounds=2,
     nodes=(20, 40),
     gangs=(1, 8),

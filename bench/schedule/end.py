@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bench.schedule.cluster import SCHEDULER
-from bench.schedule.effort import Effort, tell
+from bench.schedule.effort import SchedulingEffort, tell
 from embedded.child_process import Child
 from kube.client import KubeClient
 from local.accounts import NAMESPACE, write_kubeconfigs, write_secrets
@@ -25,7 +25,7 @@ from local.choices import Choices
 from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory
 from model.fault import Fault
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 _PODS = "/api/v1/namespaces/default/pods"
 _WORKERS = 16
@@ -80,24 +80,24 @@ class _Load(msgspec.Struct, frozen=True):
     qps: int
 
 
-def measure_end_to_end(effort: Effort) -> list[EndToEnd]:
+def measure_end_to_end(effort: SchedulingEffort) -> list[EndToEnd]:
     """As settings come. Raises a Fault where a program does not come up, or a pod stays unbound."""
     loads = (_Load(effort.end_pods, UNLIMITED), _Load(effort.end_pods, CAPPED), _Load(effort.end_burst, UNLIMITED))
-    return _with_cluster(effort, Settings().concurrent_binds, loads)
+    return _with_cluster(effort, SchedulerSettings().concurrent_binds, loads)
 
 
-def measure_binds(effort: Effort) -> list[EndToEnd]:
+def measure_binds(effort: SchedulingEffort) -> list[EndToEnd]:
     """The same burst with each number of bindings at once; raises as `measure_end_to_end` does."""
     load = (_Load(2 * effort.end_pods, UNLIMITED),)
     return [found for binds in effort.end_binds for found in _with_cluster(effort, binds, load)]
 
 
-def _with_cluster(effort: Effort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
+def _with_cluster(effort: SchedulingEffort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
         return asyncio.run(_measured(Path(folder) / "run", effort, binds, loads))
 
 
-async def _measured(folder: Path, effort: Effort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
+async def _measured(folder: Path, effort: SchedulingEffort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
     async with _cluster(folder, binds) as client:
         nodes = [f"node-{number:03d}" for number in range(effort.end_nodes)]
         for name in nodes:

@@ -17,13 +17,13 @@ import numpy as np
 
 from bench.schedule.cluster import GPU, TracePod, amounts, openb_nodes, openb_pods, workload
 from bench.schedule.decider import Decider
-from bench.schedule.effort import Effort, tell
+from bench.schedule.effort import SchedulingEffort, tell
 from model.node import Node
 from model.resources import CPU, MEMORY
 from model.scoring import ScoringStrategyType
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.place import Placed
-from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy
+from scheduler.core.scores.policy import SchedulerProfile, ScoredResource, ScorePolicy
 
 BINPACK = "ours, binpack"
 _HALF = 0.5
@@ -42,7 +42,7 @@ class Packing(msgspec.Struct, frozen=True):
     nodes_at_half: tuple[int, ...]
 
 
-def measure_packing(effort: Effort, data: Path) -> Iterator[Packing]:
+def measure_packing(effort: SchedulingEffort, data: Path) -> Iterator[Packing]:
     """Ours as it comes and with MostAllocated, and the two others, on the same pods in the same order."""
     nodes, pods = openb_nodes(data, gpu_only=True), openb_pods(data)
     tell(f"packing openb, {effort.packing_seeds} seeds")
@@ -105,7 +105,7 @@ def _best(nodes: Sequence[Node]) -> Choose:
 
 def _ours(nodes: Sequence[Node], order: Sequence[TracePod], policy: ScorePolicy) -> tuple[float, int]:
     """Lone pods, as these are; ties to the first node by name."""
-    decider = Decider(nodes, profiles=(Profile(("koord-scheduler",), policy),))
+    decider = Decider(nodes, profiles=(SchedulerProfile(("koord-scheduler",), policy),))
     used: set[int] = set()
     asked, allocated, at_half = 0, 0, 0
     for number, each in enumerate(order):

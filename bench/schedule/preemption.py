@@ -12,7 +12,7 @@ import msgspec
 from bench.schedule.brute import fewest_victims
 from bench.schedule.cluster import pod, synthetic_nodes, workload
 from bench.schedule.decider import Decider
-from bench.schedule.effort import Effort, tell
+from bench.schedule.effort import SchedulingEffort, tell
 from bench.schedule.greedy_preemption import GreedyPreemption
 from bench.schedule.speed import rank_us
 from model.node import Node
@@ -21,7 +21,7 @@ from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import GangMembership, GangSource, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.place import Misfit, Placed, place
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
@@ -72,7 +72,7 @@ class Quality(msgspec.Struct, frozen=True):
     useless: int
 
 
-def measure_preemption(effort: Effort) -> Iterator[Preemption]:
+def measure_preemption(effort: SchedulingEffort) -> Iterator[Preemption]:
     """On clusters with 30 pods a node: all of them alone, and half of them in gangs of 10 that need 8."""
     for count in effort.preemption_nodes:
         nodes = synthetic_nodes(count)
@@ -140,7 +140,9 @@ def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: i
     )
 
 
-def _once(decider: Decider, job: Candidate, gangs: Mapping[WorkloadId, GangFacts]) -> Plan | NoPreemption | Placed:
+def _once(
+    decider: Decider, job: Candidate, gangs: Mapping[WorkloadId, GangFacts]
+) -> PreemptionPlan | NoPreemption | Placed:
     """What a turn does for a head that may not fit."""
     outcome = place(decider.working, job)
     if isinstance(outcome, Placed):
@@ -149,7 +151,7 @@ def _once(decider: Decider, job: Candidate, gangs: Mapping[WorkloadId, GangFacts
     return preempt(decider.working, job, residents, PreemptionFacts(gangs=gangs), _SETTINGS, NOW)
 
 
-def _carried_out(decider: Decider, job: Candidate, plan: Plan) -> bool:
+def _carried_out(decider: Decider, job: Candidate, plan: PreemptionPlan) -> bool:
     """The victims go, the next turn begins, the job is placed and stays; another turn begins."""
     decider.forget(victim.uid for victim in plan.eviction.victims)
     placed = not isinstance(decider.decide(job), Misfit)
@@ -179,7 +181,7 @@ def _greedy_ms(nodes: Sequence[Node], pods: Sequence[Pod], members: int) -> floa
     return (time.perf_counter_ns() - begun) * members / tried / 1e6
 
 
-def measure_quality(effort: Effort) -> Quality:
+def measure_quality(effort: SchedulingEffort) -> Quality:
     """Clusters of up to 3 nodes and 9 pods, with gangs of up to 3 that do not fit."""
     tell(f"comparing victims with the optimum in {effort.quality_cases} small cases")
     chance, counts = random.Random(5), {"possible": 0, "equal": 0, "more": 0, "missed": 0, "useless": 0}

@@ -9,7 +9,7 @@ from statistics import mean
 import msgspec
 from rich.console import Console
 
-from bench.figures import Interval, Target, interval, ratios, told
+from bench.figures import ColocationTarget, Interval, interval, ratios, told
 from bench.schedule.benchmark import Schedule
 from bench.schedule.end import CAPPED, EndToEnd
 from bench.schedule.speed import SYNTHETIC, Speed
@@ -24,52 +24,54 @@ KOORDINATOR_PODS_PER_SECOND, KOORDINATOR_P99_SECONDS = 45.57, 13.0
 WIDTH = 132
 
 
-class Saved(msgspec.Struct, frozen=True):
+class SchedulingResults(msgspec.Struct, frozen=True):
     """What is written: every figure, and what follows from them."""
 
     measured: Schedule
     targets: tuple[tuple[str, float, float | None, str], ...]
 
 
-def targets(measured: Schedule) -> list[Target]:
+def targets(measured: Schedule) -> list[ColocationTarget]:
     """Every target of the issue; those of parts that were left out are unknown."""
     return [*_speed_targets(measured), *_other_targets(measured)]
 
 
-def _speed_targets(measured: Schedule) -> Iterator[Target]:
+def _speed_targets(measured: Schedule) -> Iterator[ColocationTarget]:
     gangs, lone = _synthetic(measured, 5_000, 64), _synthetic(measured, 5_000, 1)
-    yield Target("5,000 nodes, gangs of 64: pods/s", _rates(gangs), GANG_PODS_PER_SECOND, False)
-    yield Target("5,000 nodes, gangs of 64: time / a bare NumPy pass", _times_bare(gangs), BARE_TIMES)
-    yield Target("5,000 nodes, lone pods: pods/s", _rates(lone), LONE_PODS_PER_SECOND, False)
+    yield ColocationTarget("5,000 nodes, gangs of 64: pods/s", _rates(gangs), GANG_PODS_PER_SECOND, False)
+    yield ColocationTarget("5,000 nodes, gangs of 64: time / a bare NumPy pass", _times_bare(gangs), BARE_TIMES)
+    yield ColocationTarget("5,000 nodes, lone pods: pods/s", _rates(lone), LONE_PODS_PER_SECOND, False)
     for members in (1, 64):
         small, large = (_synthetic(measured, count, members) for count in (1_000, 10_000))
         growth = ratios(small.ours, large.ours) if small and large else None
         scaled = None if growth is None else Interval(*(each and each / 10 for each in msgspec.structs.astuple(growth)))
-        yield Target(f"gangs of {members}: cost at 10,000 / at 1,000 nodes, / 10", scaled, LINEAR)
+        yield ColocationTarget(f"gangs of {members}: cost at 10,000 / at 1,000 nodes, / 10", scaled, LINEAR)
 
 
-def _other_targets(measured: Schedule) -> Iterator[Target]:
+def _other_targets(measured: Schedule) -> Iterator[ColocationTarget]:
     for each in measured.preemption:
         if each.nodes == 5_000:
             name = f"preemption, 5,000 nodes x 30 pods, {each.in_gangs:.0%} in gangs, for {each.members}: p99 ms"
-            yield Target(name, interval([each.p99_ms]), PREEMPTION_P99_MS)
+            yield ColocationTarget(name, interval([each.p99_ms]), PREEMPTION_P99_MS)
     if measured.preemption:
-        yield Target("evictions without a placement", interval([sum(one.useless for one in measured.preemption)]), 0.0)
+        yield ColocationTarget(
+            "evictions without a placement", interval([sum(one.useless for one in measured.preemption)]), 0.0
+        )
     if measured.quality is not None:
         quality = measured.quality
         share = quality.equal / quality.possible if quality.possible else 1.0
-        yield Target("as few victims as the optimum, share of small cases", interval([share]), 1.0, False)
-        yield Target("evictions without a placement, small cases", interval([float(quality.useless)]), 0.0)
+        yield ColocationTarget("as few victims as the optimum, share of small cases", interval([share]), 1.0, False)
+        yield ColocationTarget("evictions without a placement, small cases", interval([float(quality.useless)]), 0.0)
     if measured.cold is not None:
-        yield Target("cold start: s to the first decision", interval([measured.cold.seconds]), COLD_SECONDS)
+        yield ColocationTarget("cold start: s to the first decision", interval([measured.cold.seconds]), COLD_SECONDS)
     for one in measured.end:
         name = f"end to end, {one.pods} pods, QPS {one.qps or 'unlimited'}"
-        yield Target(f"{name}: / no scheduler", ratios(*one.pair("per_second")), ALONE_SHARE, False)
+        yield ColocationTarget(f"{name}: / no scheduler", ratios(*one.pair("per_second")), ALONE_SHARE, False)
         if one.qps == CAPPED:
             ours, _ = one.pair("per_second")
-            yield Target("end to end, QPS 100: pods/s", interval(ours), KOORDINATOR_PODS_PER_SECOND, False)
+            yield ColocationTarget("end to end, QPS 100: pods/s", interval(ours), KOORDINATOR_PODS_PER_SECOND, False)
             slowest = interval([one_round.p99_ms / 1000 for one_round in one.ours])
-            yield Target("end to end, QPS 100: p99 s", slowest, KOORDINATOR_P99_SECONDS)
+            yield ColocationTarget("end to end, QPS 100: p99 s", slowest, KOORDINATOR_P99_SECONDS)
 
 
 def show(measured: Schedule, console: Console) -> None:
@@ -99,7 +101,7 @@ def save(measured: Schedule, path: Path) -> None:
         (t.name, t.limit, t.measured.middle if t.measured else None, t.verdict.value) for t in targets(measured)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(Saved(measured, listed)), indent=2) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(SchedulingResults(measured, listed)), indent=2) + b"\n")
 
 
 def _synthetic(measured: Schedule, nodes: int, members: int) -> Speed | None:

@@ -22,7 +22,7 @@ from bench.schedule.cluster import (
     synthetic_nodes,
 )
 from bench.schedule.decider import Decider, Taken
-from bench.schedule.effort import Effort, tell
+from bench.schedule.effort import SchedulingEffort, tell
 from model.node import Node
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
@@ -60,7 +60,7 @@ class _Case(msgspec.Struct, frozen=True, eq=False):
     columns: tuple[str, ...] = (CPU, MEMORY, PODS)
 
 
-def measure_speed(effort: Effort) -> Iterator[Speed]:
+def measure_speed(effort: SchedulingEffort) -> Iterator[Speed]:
     """Synthetic clusters about two fifths full, of every size, with gangs of every size."""
     for count in effort.nodes:
         nodes = synthetic_nodes(count)
@@ -71,7 +71,7 @@ def measure_speed(effort: Effort) -> Iterator[Speed]:
             yield _measured(_Case(SYNTHETIC, nodes, pods, synthetic_gangs(number, members, 2), members), effort)
 
 
-def measure_traces(effort: Effort, data: Path) -> Iterator[Speed]:
+def measure_traces(effort: SchedulingEffort, data: Path) -> Iterator[Speed]:
     """openb's pods in order, which stay; Philly's jobs in order, where the oldest end when the next does not fit."""
     tell("deciding on openb's pods in order")
     pods = openb_candidates(openb_pods(data)[: effort.trace_jobs * 2])
@@ -81,7 +81,7 @@ def measure_traces(effort: Effort, data: Path) -> Iterator[Speed]:
     yield _philly(openb_nodes(data, gpu_only=True), philly_gangs(data, effort.trace_jobs), effort)
 
 
-def _measured(case: _Case, effort: Effort) -> Speed:
+def _measured(case: _Case, effort: SchedulingEffort) -> Speed:
     requests = bare_requests(case.candidates, case.columns)
     free = _free(Decider(case.nodes, case.residents), case.columns)
     ours, bare, greedy = [], [], []
@@ -126,7 +126,7 @@ def rank_us(ranked_ns: Sequence[int], pct: int) -> float:
     return ranked_ns[max(1, -(-len(ranked_ns) * pct // 100)) - 1] / 1000
 
 
-def _philly(nodes: Sequence[Node], jobs: Sequence[Candidate], effort: Effort) -> Speed:
+def _philly(nodes: Sequence[Node], jobs: Sequence[Candidate], effort: SchedulingEffort) -> Speed:
     """A full cluster that changes: the figure holds refusals and the pictures of new turns, not only placements."""
     columns = (CPU, MEMORY, GPU, PODS)
     requests, free = bare_requests(jobs, columns), _free(Decider(nodes), columns)

@@ -14,7 +14,7 @@ from kube.dialects.koordinator.offer import offer
 from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault, KubernetesFault
 from model.strategy import ColocationStrategy
-from view.lending_cause import Account
+from view.lending_cause import LendingRecord
 
 T = TypeVar("T")
 CONDITION = "ColocationReady"
@@ -23,12 +23,12 @@ _NODES, _NODE_METRICS = "v1/nodes", "slo.koordinator.sh/v1alpha1/nodemetrics"
 _NOT_FOUND = 404
 
 
-def account_of(kubeconfig: Path, node: str, *, answers: bool | None) -> Account:
+def account_of(kubeconfig: Path, node: str, *, answers: bool | None) -> LendingRecord:
     """Asks the API server. Raises ConfigurationFault for a node that is not there, KubernetesFault where it refuses."""
     return asyncio.run(_asked(kubeconfig, node, answers))
 
 
-async def _asked(kubeconfig: Path, node: str, answers: bool | None) -> Account:
+async def _asked(kubeconfig: Path, node: str, answers: bool | None) -> LendingRecord:
     async with await KubeClient.connect(kubeconfig, "sublet-explain") as client:
         found = await _object(client, path_of(_NODES, name=node), objects.Node)
         if found is None:
@@ -47,12 +47,12 @@ async def _object(client: KubeClient, path: str, kind: type[T]) -> T | None:
         raise
 
 
-def account(node: objects.Node, metric: objects.NodeMetric | None, answers: bool | None) -> Account:
+def account(node: objects.Node, metric: objects.NodeMetric | None, answers: bool | None) -> LendingRecord:
     """The objects' content as facts. Raises ConfigurationFault for a NodeMetric or an amount that cannot be read."""
     name = node.metadata.name
     told = next((each for each in node.status.conditions or () if each.type == CONDITION), None)
     found = offer(core_objects.node(node))
-    return Account(
+    return LendingRecord(
         name,
         _seconds(told.last_heartbeat_time) if told else None,
         told is not None and told.status == "True",

@@ -51,7 +51,7 @@ def node(
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """What a node uses, and what of it may be lent, term by term."""
-    from cli.diagnostics import AgentDiagnostics
+    from cli.diagnostics import AgentDiagnosticsClient
 
     if kubeconfig is not None and not agent:
         told = _lending(kubeconfig, name)
@@ -59,7 +59,7 @@ def node(
     address = agent_address(directory, agent, name)
     cluster = kubeconfig or (None if agent else _kubeconfig(directory))
     try:
-        answer = AgentDiagnostics(address).node()
+        answer = AgentDiagnosticsClient(address).node()
     except PeerFault as fault:
         if cluster is None:
             raise
@@ -119,10 +119,10 @@ def limit(
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """The limits on best-effort work: the terms, their sum, and what the kernel holds at this moment."""
-    from cli.diagnostics import AgentDiagnostics
+    from cli.diagnostics import AgentDiagnosticsClient
 
     address = agent_address(directory, agent, of)
-    answers = AgentDiagnostics(address).limits(knob, pods=pods)
+    answers = AgentDiagnosticsClient(address).limits(knob, pods=pods)
     if knob and not answers:
         raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
     _print(answers, output, limits_text(answers) + _also(directory, agent or of, "--node "))
@@ -136,10 +136,10 @@ def evictions(
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """What is missing by each rule that evicts, which pods terminate, and which were evicted and why."""
-    from cli.diagnostics import AgentDiagnostics
+    from cli.diagnostics import AgentDiagnosticsClient
 
     address = agent_address(directory, agent, of)
-    answer = AgentDiagnostics(address).evictions()
+    answer = AgentDiagnosticsClient(address).evictions()
     _print(answer, output, evictions_text(answer, time.time()) + _also(directory, agent or of, "--node "))
 
 

@@ -11,7 +11,7 @@ import msgspec
 from kube.client import KubeClient, path_of
 from model.fault import KubernetesFault
 from model.finding import Finding
-from view.cluster_check import ClusterFacts, findings
+from view.cluster_check import CheckedCluster, findings
 
 _POLICIES = "admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _NEEDED = (
@@ -69,7 +69,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
     git_version: str = ""
 
 
-async def look(client: KubeClient) -> ClusterFacts:
+async def look(client: KubeClient) -> CheckedCluster:
     """Raises KubernetesFault where the API server cannot be asked, or refuses to say what a check needs."""
     version = await client.get("/version", _Version)
     nodes = (await client.get(path_of("v1/nodes"), _Nodes)).items
@@ -80,7 +80,7 @@ async def look(client: KubeClient) -> ClusterFacts:
     ]
     definitions = await _listed(client, "apiextensions.k8s.io/v1/customresourcedefinitions")
     kinds = Counter(_kind(node) for node in nodes)
-    return ClusterFacts(
+    return CheckedCluster(
         version=(_number(version.major), _number(version.minor)),
         version_text=version.git_version,
         policies=await _served(client, _POLICIES),
@@ -146,7 +146,7 @@ async def _denied(client: KubeClient) -> Any:
 def cluster_findings(client_of: Any) -> tuple[Finding, ...]:
     """`client_of` makes the client, in the loop that uses it."""
 
-    async def asked() -> ClusterFacts:
+    async def asked() -> CheckedCluster:
         async with await client_of() as client:
             return await look(client)
 

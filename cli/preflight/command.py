@@ -15,11 +15,11 @@ from agent.core.observe.layout import CgroupDriver
 from cli.access import kubeconfig_of_environment
 from cli.formats import TableFormat, TableOption
 from cli.tables import show
-from model.finding import Finding, Verdict, refused
+from model.finding import Finding, Severity, refused
 
 EXIT_REFUSED = 1
 _PLAIN_WIDTH = 160
-_STYLES = {Verdict.OK: "green", Verdict.LIMITED: "yellow", Verdict.REFUSED: "red"}
+_STYLES = {Severity.OK: "green", Severity.LIMITED: "yellow", Severity.REFUSED: "red"}
 _HOST = Path("/sys/fs/cgroup"), Path("/proc"), Path("/var/lib/sublet/agent.json")
 
 
@@ -73,6 +73,6 @@ def _print(findings: tuple[Finding, ...]) -> None:
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
     show(console, table)
-    limited = sum(finding.verdict is Verdict.LIMITED for finding in findings)
+    limited = sum(finding.verdict is Severity.LIMITED for finding in findings)
     ending = "Sublet would not work here" if refused(findings) else "Sublet will work here"
     typer.echo(f"\n{ending}" + (f", with {limited} limitation{'' if limited == 1 else 's'}" if limited else ""))

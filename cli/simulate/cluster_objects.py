@@ -28,14 +28,14 @@ _GATED = objects.Condition(
 _ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
 
 
-class PodSpec(objects.PodSpec, frozen=True, rename="camel"):
+class GivenPodSpec(objects.PodSpec, frozen=True, rename="camel"):
     """With the name that admission turns into a number."""
 
     priority_class_name: str = ""
 
 
-class Pod(objects.Pod, frozen=True):
-    spec: PodSpec = PodSpec()
+class GivenPod(objects.Pod, frozen=True):
+    spec: GivenPodSpec = GivenPodSpec()
 
 
 class UpstreamGroupSpec(objects.UpstreamPodGroupSpec, frozen=True, rename="camel"):
@@ -70,7 +70,7 @@ OTHERS = {
 """Given to the scheduler as they are."""
 CLUSTER_KINDS = {
     "Node": NODE_KINDS["Node"],
-    "Pod": Kind("", Pod, namespaced=True),
+    "Pod": Kind("", GivenPod, namespaced=True),
     "PodGroup": Kind("scheduling.sigs.k8s.io", objects.PodGroup, namespaced=True),
     "PodDisruptionBudget": Kind("policy", Budget, namespaced=True),
     UPSTREAM_GROUP: Kind("scheduling.k8s.io", UpstreamGroup, namespaced=True),
@@ -80,7 +80,7 @@ CLUSTER_KINDS = {
 }
 
 
-S = TypeVar("S", PodSpec, UpstreamGroupSpec)
+S = TypeVar("S", GivenPodSpec, UpstreamGroupSpec)
 
 
 class Admission:
@@ -98,7 +98,7 @@ class Admission:
 
     def pod(self, given: Given) -> objects.Pod:
         """Raises ConfigurationFault naming file, document and pod."""
-        pod: Pod = given.object
+        pod: GivenPod = given.object
         where = f"{given.where}: {given.label}"
         spec = self._prioritised(pod.spec, where)
         spec = msgspec.structs.replace(
@@ -149,7 +149,7 @@ def _requesting(container: objects.Container) -> objects.Container:
     return msgspec.structs.replace(container, resources=msgspec.structs.replace(resources, requests=requests))
 
 
-def _status(pod: Pod) -> objects.PodStatus:
+def _status(pod: GivenPod) -> objects.PodStatus:
     """A gated pod says so, whoever wrote the file."""
     conditions = [one for one in pod.status.conditions or () if one.type != "PodScheduled"]
     if not pod.spec.scheduling_gates or pod.spec.node_name:

@@ -23,16 +23,16 @@ from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Eviction, GangNote, Note, Turn
-from view.cluster_outcome import GangOut, Nomination, Outcome, Pending, Placement, Victim
+from view.cluster_outcome import GangOut, Nomination, Outcome, Pending, SimulatedPlacement, SimulatedVictim
 
 _PREEMPTOR = re.compile(r"preemptor: (.+), triggerPod: ")
 _ROUNDS = 1000
 """Of waiting and evicting: each ends with something gone or placed, so this only bounds a mistake of ours."""
 
 
-def decide(found: Manifests, now: float, settings: Settings, *, settle: bool = False) -> Outcome:
+def decide(found: Manifests, now: float, settings: SchedulerSettings, *, settle: bool = False) -> Outcome:
     """What the scheduler does with everything given, at Unix time `now`. Raises ConfigurationFault."""
     run = _Run(found, now, settings)
     run.quieten()
@@ -44,7 +44,7 @@ def decide(found: Manifests, now: float, settings: Settings, *, settle: bool = F
 
 
 class _Run:
-    def __init__(self, found: Manifests, now: float, settings: Settings) -> None:
+    def __init__(self, found: Manifests, now: float, settings: SchedulerSettings) -> None:
         self._settings = settings = configured(settings, found)[0]
         self._now = now
         admission = Admission(found, now)
@@ -64,7 +64,7 @@ class _Run:
         )
         self._cycle = Cycle(self._cache, settings)
         self._placed: dict[str, str] = {}
-        self._victims: dict[str, Victim] = {}
+        self._victims: dict[str, SimulatedVictim] = {}
         self._warned: dict[str, float] = {}
         self._decisions: dict[str, Decision] = {}
         self._inbox: list[facts.Fact] = list(self._first(found))
@@ -98,7 +98,9 @@ class _Run:
     def outcome(self) -> Outcome:
         waiting = [pod for pod in self._pods.values() if self._waits(pod)]
         return Outcome(
-            placements=tuple(sorted((Placement(key, node) for key, node in self._placed.items()), key=_by_pod)),
+            placements=tuple(
+                sorted((SimulatedPlacement(key, node) for key, node in self._placed.items()), key=_by_pod)
+            ),
             nominations=tuple(
                 sorted(
                     (Nomination(_key(pod), pod.status.nominated_node_name) for pod in waiting if _nominated(pod)),
@@ -185,7 +187,7 @@ class _Run:
         return Pending(_key(pod), decision.reason.value if decision else told.reason, told.message)
 
 
-def scheduled_by_others(found: Manifests, settings: Settings) -> list[Given]:
+def scheduled_by_others(found: Manifests, settings: SchedulerSettings) -> list[Given]:
     """Pods without a node that another scheduler is to place."""
     names = ("", *settings.served)
     spec = [(item, item.object.spec) for item in found.of("Pod")]
@@ -211,14 +213,14 @@ def _others(pod: objects.Pod) -> list[objects.Condition]:
     return [one for one in pod.status.conditions or () if one.type != "PodScheduled"]
 
 
-def _by_pod(row: Placement | Nomination | Victim | Pending) -> str:
+def _by_pod(row: SimulatedPlacement | Nomination | SimulatedVictim | Pending) -> str:
     return row.pod
 
 
-def _victim(eviction: Eviction, node: str) -> Victim:
+def _victim(eviction: Eviction, node: str) -> SimulatedVictim:
     """Who it goes for stands in the message that the pod gets."""
     named = _PREEMPTOR.search(eviction.message)
-    return Victim(eviction.pod.key, node, named[1] if named else "", eviction.reason)
+    return SimulatedVictim(eviction.pod.key, node, named[1] if named else "", eviction.reason)
 
 
 def _gangs(cache: ClusterCache) -> tuple[GangOut, ...]:

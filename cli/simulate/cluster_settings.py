@@ -10,12 +10,12 @@ from kube.dialects.coverage.rows import sentence
 from kube.dialects.koordinator import schedulerconfig
 from model.fault import ConfigurationFault
 from scheduler.configured import overlaid
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 NODE_CONFIG = "slo-controller-config"
 
 
-def configured(settings: Settings, found: Manifests) -> tuple[Settings, tuple[str, ...]]:
+def configured(settings: SchedulerSettings, found: Manifests) -> tuple[SchedulerSettings, tuple[str, ...]]:
     """The settings in force, and what of the ConfigMap nothing acts on. Raises ConfigurationFault.
 
     Nothing is on its way here, so what is missing now is missing.

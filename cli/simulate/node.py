@@ -29,9 +29,9 @@ from model.nodesettings import NodeSettings
 from model.strategy import NormalizationStrategy
 from view.lending_rows import lending_rows, measured_text
 from view.limit_rows import limit_rows
-from view.simulated_node import SimulatedNode
+from view.simulated_node import NodeDecisions
 from view.simulated_node_json import node_out
-from view.table import Row
+from view.table import TableRow
 
 app = typer.Typer(no_args_is_help=True, help="Decide on objects from files, without a cluster.")
 
@@ -76,13 +76,13 @@ def simulate_node(
     print("\n\n".join(_text(item) for item in decided))
 
 
-def _text(item: SimulatedNode) -> str:
+def _text(item: NodeDecisions) -> str:
     at = datetime.fromtimestamp(item.at_seconds, UTC)
     head = f"node {item.node}, at {at:%Y-%m-%dT%H:%M:%SZ}, {measured_text(item)}"
-    return "\n".join([head, "", *row_lines((*lending_rows(item), Row(""), *limit_rows(item)))])
+    return "\n".join([head, "", *row_lines((*lending_rows(item), TableRow(""), *limit_rows(item)))])
 
 
-def simulate(found: Manifests, now: float, layout: Layout) -> list[SimulatedNode]:
+def simulate(found: Manifests, now: float, layout: Layout) -> list[NodeDecisions]:
     """Each Node in the order given, with what is decided at Unix time `now`. Raises ConfigurationFault."""
     config_map = _config_map(found)
     pods: dict[str, list[Given]] = defaultdict(list)

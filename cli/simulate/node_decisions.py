@@ -17,10 +17,10 @@ from agent.core.observe.layout import Layout
 from agent.ports import ClusterFacts
 from model.decision import Decision
 from model.nodemetric import NodeMetric
-from view.simulated_node import SimulatedEviction, SimulatedLimit, SimulatedNode, SimulatedZone
+from view.simulated_node import NodeDecisions, SimulatedEviction, SimulatedLimit, SimulatedZone
 
 
-def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, now: float) -> SimulatedNode:
+def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, now: float) -> NodeDecisions:
     """As the agent's tick decides, on a node that is assumed instead of observed."""
     node, settings, pods = known.node, known.settings, known.pods or ()
     assert node is not None
@@ -36,7 +36,7 @@ def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, no
     root = layout.best_effort
     ordered = sorted(limits.limits.values(), key=lambda limit: (limit.knob.cgroup != root, limit.knob))
     written = {write.knob for write in plan(limits.limits, held)}
-    return SimulatedNode(
+    return NodeDecisions(
         node=node.name,
         at_seconds=facts.now,
         measured_seconds=facts.metric.updated_seconds if facts.metric else None,

@@ -89,10 +89,10 @@ class _Shape(msgspec.Struct, frozen=True):
 
 
 async def _gangs(directory: Path, scheduler: str, shape: _Shape) -> None:
-    from cli.diagnostics import SchedulerDiagnostics
+    from cli.diagnostics import SchedulerDiagnosticsClient
     from cli.top.text import gangs_text
 
-    diagnostics = SchedulerDiagnostics(scheduler_address(directory, scheduler))
+    diagnostics = SchedulerDiagnosticsClient(scheduler_address(directory, scheduler))
 
     async def show() -> Shown:
         rows = sorted(await asyncio.to_thread(diagnostics.gangs), key=lambda row: (row.namespace, row.name))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from cli.diagnostics import AgentDiagnostics
+from cli.diagnostics import AgentDiagnosticsClient
 from kube import objects
 from kube.client import KubeClient, path_of
 from kube.dialects.koordinator import nodemetric
@@ -52,7 +52,9 @@ class Watched:
 
     def __init__(self, client: KubeClient, source: Source) -> None:
         self._client = client
-        self._agents = {node: AgentDiagnostics(address, _AGENT_SECONDS) for node, address in source.agents.items()}
+        self._agents = {
+            node: AgentDiagnosticsClient(address, _AGENT_SECONDS) for node, address in source.agents.items()
+        }
         self._pods: dict[str, Pod] = {}
         self._metrics: dict[str, NodeMetric] = {}
         self._nodes = Informer(client, "v1/nodes", objects.Node, label_selector=source.selector)

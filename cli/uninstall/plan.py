@@ -22,7 +22,7 @@ class Unfinished(Exception):
     """A step did not come to its end in time; the text says which nodes, and what to do."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class LentNode(msgspec.Struct, frozen=True):
     """Of a Node what is ours: the amounts under our names, and what its running pods request of them."""
 
     name: str
@@ -87,7 +87,7 @@ def _requested(requests: Any) -> Iterator[tuple[str, int]]:
             yield name, amount
 
 
-def cleaned(node: Node) -> dict[str, Any]:
+def cleaned(node: LentNode) -> dict[str, Any]:
     """Null removes; a kubelet that restarts must be able to admit what runs."""
     amounts: dict[str, Any] = {key: None for key in node.offered if key not in node.requested}
     amounts |= {key: str(amount) for key, amount in node.requested.items()}

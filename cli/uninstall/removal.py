@@ -16,7 +16,7 @@ from typing import Any
 from cli.uninstall.plan import (
     CONDITION,
     LENT_RESOURCES,
-    Node,
+    LentNode,
     Unfinished,
     cleaned,
     has_restored,
@@ -169,7 +169,7 @@ class Removal:
                 f"pods on {', '.join(kept)} still hold lent resources: those amounts stay until you run this again"
             )
 
-    async def _nodes(self) -> list[Node]:
+    async def _nodes(self) -> list[LentNode]:
         """Those that carry anything of ours. Without our condition, amounts on a node whose NodeMetric somebody else
         made are what that one lends."""
         pods = await self._listed("v1/pods")
@@ -185,7 +185,7 @@ class Removal:
             offered |= {key: amount for key, amount in (status.get("capacity") or {}).items() if key in LENT_RESOURCES}
             told = any(condition.get("type") == CONDITION for condition in status.get("conditions") or ())
             if told or (offered and name not in others):
-                found.append(Node(name, offered, held.get(name, {})))
+                found.append(LentNode(name, offered, held.get(name, {})))
         return found
 
     async def drop_objects(self) -> None:

@@ -37,7 +37,7 @@ _PLACED = re.compile(r"^( *)(- )?(?:([\w./-]+): )?PLACE(\d+)(?:: null)?$", re.MU
 Object = dict[str, Any]
 
 
-class Fault(Exception):
+class ChartFault(Exception):
     """What somebody can mend; its text says how."""
 
 
@@ -47,7 +47,7 @@ def main() -> int:
         for path, text in files().items():
             path.write_text(text)
             print(path.relative_to(DEPLOY.parent))
-    except Fault as fault:
+    except ChartFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 2
     return 0
@@ -71,16 +71,16 @@ def rendered(folder: str) -> tuple[Object, ...]:
     """What `kubectl apply -k` would send. Raises Fault."""
     kubectl = shutil.which("kubectl", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if kubectl is None:
-        raise Fault("there is no kubectl; make dev installs one")
+        raise ChartFault("there is no kubectl; make dev installs one")
     done = subprocess.run([kubectl, "kustomize", str(DEPLOY / folder)], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Fault(done.stderr.strip())
+        raise ChartFault(done.stderr.strip())
     if "{{" in done.stdout:
-        raise Fault(f"deploy/{folder} holds {{{{, which Helm takes for a template")
+        raise ChartFault(f"deploy/{folder} holds {{{{, which Helm takes for a template")
     return tuple(yaml.safe_load_all(done.stdout))
 
 
-class Places:
+class TemplatePlaces:
     """Where templates stand in an object: names while it is written as YAML, the templates themselves afterwards."""
 
     def __init__(self, values: Object) -> None:
@@ -96,7 +96,9 @@ class Places:
         """What stands there is what values.yaml says. Raises Fault where its default is another."""
         default = functools.reduce(lambda found, name: found[name], chosen.split("."), self._values)
         if default != holder[key]:
-            raise Fault(f"values.yaml: {chosen} is {json.dumps(default)}, but deploy/ says {json.dumps(holder[key])}")
+            raise ChartFault(
+                f"values.yaml: {chosen} is {json.dumps(default)}, but deploy/ says {json.dumps(holder[key])}"
+            )
         nested = isinstance(default, dict | list)
         holder[key] = self.put(f"{{{{ toYaml .Values.{chosen} | nindent INDENT }}}}" if nested else _use(chosen))
 
@@ -137,7 +139,7 @@ def _parts(objects: Sequence[Object], values: Object) -> dict[str, str]:
     for each in objects:
         if each["kind"] != "Namespace":  # the release's own, which is there before the chart
             part = _part(each)
-            found[part] = found.get(part, "") + _template(copy.deepcopy(each), Places(values))
+            found[part] = found.get(part, "") + _template(copy.deepcopy(each), TemplatePlaces(values))
     return found
 
 
@@ -154,7 +156,7 @@ def _part(each: Object) -> str:
     return name if name in PROGRAMS else "shared"
 
 
-def _template(each: Object, places: Places) -> str:
+def _template(each: Object, places: TemplatePlaces) -> str:
     kind, name = each["kind"], each["metadata"]["name"]
     if kind in ("DaemonSet", "Deployment"):
         _workload(each, places)
@@ -182,7 +184,7 @@ def _condition(each: Object) -> str:
     return ""
 
 
-def _workload(each: Object, places: Places) -> None:
+def _workload(each: Object, places: TemplatePlaces) -> None:
     program, template = _part(each), each["spec"]["template"]
     of, pod = f".Values.{program}", template["spec"]
     if "replicas" in each["spec"]:
@@ -203,10 +205,10 @@ def _workload(each: Object, places: Places) -> None:
         places.items(pod, "volumes", f"{of}.settings", volume)
 
 
-def _container(container: Object, program: str, places: Places) -> None:
+def _container(container: Object, program: str, places: TemplatePlaces) -> None:
     of, name = f".Values.{program}", container["name"]
     if not container["image"].startswith(f"sublet-{program}:"):
-        raise Fault(f"{name}: image {container['image']} is not sublet-{program}, which values.yaml speaks of")
+        raise ChartFault(f"{name}: image {container['image']} is not sublet-{program}, which values.yaml speaks of")
     container["image"] = places.put(f'{{{{ include "sublet.image" (list . "{program}") | quote }}}}')
     places.optional(container, "imagePullPolicy", f"coalesce {of}.image.pullPolicy .Values.image.pullPolicy")
     if name == program:
@@ -218,7 +220,7 @@ def _container(container: Object, program: str, places: Places) -> None:
     places.items(container, "args", f"{of}.{'extraArgs' if name == program else name + 'Args'}")
 
 
-def _settings(each: Object, places: Places) -> None:
+def _settings(each: Object, places: TemplatePlaces) -> None:
     (key,) = each["data"]
     own = json.dumps(yaml.safe_load(each["data"][key])).replace("%", "%%").replace(NAMESPACE, "%[1]s")
     merged = f"mergeOverwrite (fromJson (printf `{own}` .Release.Namespace)) .Values.{_part(each)}.settings"

@@ -40,7 +40,7 @@ _ACCOUNTS = {
 _COMMAND = "#!/usr/bin/python3 -I\nfrom cli.entry import run\n\nrun()\n"
 
 
-class Fault(Exception):
+class ImageFault(Exception):
     """What somebody can mend; its text says how."""
 
 
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
         _require_debian()
         for program in arguments.program or PROGRAMS:
             print(assemble(program, arguments.arch, arguments.out, arguments.cache))
-    except (Fault, subprocess.CalledProcessError) as error:
+    except (ImageFault, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
@@ -145,12 +145,12 @@ def _require_debian() -> None:
     release = Path("/etc/os-release")
     told = release.read_text() if release.exists() else ""
     if "VERSION_CODENAME=bookworm" not in told.splitlines():
-        raise Fault(
+        raise ImageFault(
             "images are made of Debian 12's packages, on Debian 12; elsewhere build deploy/images/Containerfile"
         )
     missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
     if missing or sys.version_info[:2] != (3, 11):
-        raise Fault(f"missing: {', '.join(missing) or 'Python 3.11 to run this script, as Debian 12 has it'}")
+        raise ImageFault(f"missing: {', '.join(missing) or 'Python 3.11 to run this script, as Debian 12 has it'}")
 
 
 def _program(name: str) -> str:

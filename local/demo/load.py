@@ -28,7 +28,7 @@ class Segment(msgspec.Struct, frozen=True):
     per_second: float
 
 
-class Request(msgspec.Struct, frozen=True):
+class LoadRequest(msgspec.Struct, frozen=True):
     """One request: when it was due, in seconds from the start, and how long it took; None where no answer came."""
 
     due_seconds: float
@@ -39,7 +39,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     """What the generator writes; `priority` says how it was scheduled itself."""
 
     priority: str
-    requests: list[Request]
+    requests: list[LoadRequest]
 
 
 def schedule(segments: Sequence[Segment], seed: int) -> list[float]:
@@ -71,9 +71,9 @@ class Generator:
     def __init__(self, port: int) -> None:
         self._port = port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-        self._requests: list[Request] = []
+        self._requests: list[LoadRequest] = []
 
-    async def run(self, due: Sequence[float], begin: float) -> list[Request]:
+    async def run(self, due: Sequence[float], begin: float) -> list[LoadRequest]:
         """Send a request at each of `due`, seconds after `begin` of the monotonic clock; returns them all."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
@@ -90,7 +90,7 @@ class Generator:
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
             await asyncio.wait_for(self._exchange(), ANSWER_BOUND_SECONDS)
             latency = asyncio.get_running_loop().time() - begin - at
-        self._requests.append(Request(at, latency))
+        self._requests.append(LoadRequest(at, latency))
 
     async def _exchange(self) -> None:
         if self._idle:

@@ -82,7 +82,7 @@ class QuotaSample(msgspec.Struct, frozen=True):
     quota_us: int
 
 
-class Cut(msgspec.Struct, frozen=True):
+class QuotaCut(msgspec.Struct, frozen=True):
     """The first time the quota was lower than at the surge: from what to what, and how low it went afterwards."""
 
     after_seconds: float
@@ -91,7 +91,7 @@ class Cut(msgspec.Struct, frozen=True):
     lowest_us: int
 
 
-def first_cut(samples: list[QuotaSample], surge_at: float) -> Cut | None:
+def first_cut(samples: list[QuotaSample], surge_at: float) -> QuotaCut | None:
     """The first sample after the surge that is below the value at the surge; None where there is none."""
     before = [sample for sample in samples if sample.at <= surge_at]
     if not before:
@@ -101,7 +101,7 @@ def first_cut(samples: list[QuotaSample], surge_at: float) -> Cut | None:
     if not lower:
         return None
     lowest = min(sample.quota_us for sample in lower)
-    return Cut(lower[0].at - surge_at, start, lower[0].quota_us, lowest)
+    return QuotaCut(lower[0].at - surge_at, start, lower[0].quota_us, lowest)
 
 
 def _limit(quota_us: int) -> float:

@@ -34,7 +34,7 @@ _LOOK_EVERY = 2
 SEED = 20240229
 
 
-class Load(msgspec.Struct, frozen=True):
+class PhaseLoad(msgspec.Struct, frozen=True):
     """The load of every phase: `base`, and `surge` from half-way on."""
 
     port: int
@@ -46,13 +46,13 @@ class Load(msgspec.Struct, frozen=True):
         return self.base.seconds + self.surge.seconds
 
 
-class Bench(msgspec.Struct, frozen=True):
+class PhaseContext(msgspec.Struct, frozen=True):
     """What a phase works with; `work_dir` takes the generator's files."""
 
     client: KubeClient
     node: NodeEndpoints
     work_dir: Path
-    load: Load
+    load: PhaseLoad
     tell: Callable[[str], None]
     live: Callable[[str], None]
     anyway: bool = False
@@ -66,7 +66,7 @@ class _Reading(msgspec.Struct, frozen=True):
     units: int
 
 
-async def start_generator(bench: Bench, name: str, segments: list[Segment], begin: float) -> Child:
+async def start_generator(bench: PhaseContext, name: str, segments: list[Segment], begin: float) -> Child:
     """The load generator as a process; its result goes to `work_dir`/NAME.json."""
     arguments = [argument for s in segments for argument in ("--segment", f"{s.seconds}:{s.per_second}")]
     argv = [
@@ -76,7 +76,7 @@ async def start_generator(bench: Bench, name: str, segments: list[Segment], begi
     return await Child.start(f"load-{name}", argv, bench.work_dir / f"load-{name}.log")
 
 
-async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
+async def run_phase(bench: PhaseContext, name: str, batch: list[Pod]) -> PhaseResult:
     """Run the load and measure; `batch` are the batch pods that run beside it."""
     begin = time.monotonic() + _LEAD_SECONDS
     load, trace = bench.load, QuotaTrace(besteffort_quota_file(bench.node))
@@ -108,7 +108,7 @@ async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
     )
 
 
-async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None]:
+async def _watch_offer(bench: PhaseContext, begin: float, name: str) -> list[int | None]:
     """The offer once a second until the load ends.
 
     Raises Inconclusive as soon as other work has spoiled the phase.
@@ -135,13 +135,13 @@ def raise_if_spoiled(anyway: bool, what: str, others_pct: float, seconds: float,
         raise Inconclusive(f'in "{what}" other work kept {others_pct:.0f} % of the CPUs busy for {seconds:.0f} s')
 
 
-async def _read(bench: Bench, batch: list[Pod]) -> _Reading:
+async def _read(bench: PhaseContext, batch: list[Pod]) -> _Reading:
     uids = [pod.metadata.uid for pod in batch]
     cpu, own, seconds = read_cpu_time(), own_cpu_ticks(), pods_cpu_seconds(bench.node, uids)
     return _Reading(cpu, own, seconds, await units_done(bench.client, batch))
 
 
-async def _result_of(bench: Bench, name: str, generator: Child) -> LoadResult:
+async def _result_of(bench: PhaseContext, name: str, generator: Child) -> LoadResult:
     code = await asyncio.wait_for(generator.wait(), ANSWER_BOUND_SECONDS + 10.0)
     if code != 0:
         raise ProgramFault("load generator", generator.last_words(), exit_code=code)

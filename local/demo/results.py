@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from local.demo.load import ANSWER_BOUND_SECONDS, LoadResult, Request, percentile
-from local.demo.measure import Cut
+from local.demo.load import ANSWER_BOUND_SECONDS, LoadRequest, LoadResult, percentile
+from local.demo.measure import QuotaCut
 
 ALONE, TODAY, SUBLET = "alone", "today", "sublet"
 # Less batch CPU than this in a whole phase is none to speak of.
@@ -50,7 +50,7 @@ class PhaseResult(msgspec.Struct, frozen=True):
     batch_cpu_seconds: float | None = None
     batch_units: int | None = None
     offered: tuple[int | None, ...] = ()
-    cut: Cut | None = None
+    cut: QuotaCut | None = None
     other_work_pct: float = 0.0
 
 
@@ -87,7 +87,7 @@ class DemoResult(msgspec.Struct, frozen=True):
     passed: bool
 
 
-def latency(requests: Iterable[Request]) -> Latency:
+def latency(requests: Iterable[LoadRequest]) -> Latency:
     """Percentiles over all requests: leaving out those without an answer would flatter a service that drops them."""
     seen = list(requests)
     unanswered = sum(1 for request in seen if request.latency_seconds is None)

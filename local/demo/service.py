@@ -8,7 +8,7 @@ import socket
 import time
 
 from local.demo.load import Segment
-from local.demo.phase import Load
+from local.demo.phase import PhaseLoad
 
 LOOPBACK = "127.0.0.1"
 ROUNDS = 16000
@@ -24,11 +24,11 @@ def cost_of_request(rounds: int = ROUNDS, tries: int = 12) -> float:
     return min(_once(rounds) for _ in range(tries)) + _OVERHEAD_SECONDS
 
 
-def load_for(cost_seconds: float, phase_seconds: float, cores: int, port: int) -> Load:
+def load_for(cost_seconds: float, phase_seconds: float, cores: int, port: int) -> PhaseLoad:
     """Base load for the first half of a phase, then the surge: 20 % and 60 % of the cores."""
     half, cores = phase_seconds / 2, min(cores, _MOST_CORES)
     base, surge = (Segment(half, share * cores / cost_seconds) for share in (_BASE_SHARE, _SURGE_SHARE))
-    return Load(port, base, surge)
+    return PhaseLoad(port, base, surge)
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ from local.choices import Choices
 from local.demo import manifests
 from local.demo.load import Segment
 from local.demo.measure import OtherWork, ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
-from local.demo.phase import Bench, raise_if_spoiled, run_phase, start_generator
+from local.demo.phase import PhaseContext, raise_if_spoiled, run_phase, start_generator
 from local.demo.results import (
     ALONE,
     BUSY_PCT,
@@ -39,7 +39,7 @@ from local.demo.results import (
 from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
 from local.faults import FAULTS
 from local.leftovers import Trees
-from local.up import Cluster
+from local.up import RunningCluster
 from model.fault import ConfigurationFault, KubernetesFault
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ SETTINGS_TOLD = (
 )
 
 
-class Story:
+class Demonstration:
     """`tell` gets a line at each step, `live` one a second; `run` returns what was found.
 
     It raises a Fault, or Inconclusive where other work keeps the machine busy, unless `anyway`.
@@ -137,10 +137,10 @@ class Story:
                 told = True
             self._live(f"other work keeps this machine {busy:.0f} % busy: {deadline - loop.time():.0f} s left to wait")
 
-    async def _in_cluster(self, work_dir: Path, began: float) -> tuple[Cluster, float]:
+    async def _in_cluster(self, work_dir: Path, began: float) -> tuple[RunningCluster, float]:
         settings = work_dir / "agent.yaml"
         settings.write_bytes(msgspec.yaml.encode(_SETTINGS))
-        cluster = Cluster(work_dir / "up", Choices(agent_settings=settings, kernel=self._kernel), self._tell)
+        cluster = RunningCluster(work_dir / "up", Choices(agent_settings=settings, kernel=self._kernel), self._tell)
         self._tell("starting API server, node, scheduler, admission and agent")
         async with cluster:
             started = time.monotonic()
@@ -152,11 +152,11 @@ class Story:
             self._tell("stopping everything")
         return cluster, started
 
-    async def _phases_in(self, cluster: Cluster, client: KubeClient, work_dir: Path) -> None:
+    async def _phases_in(self, cluster: RunningCluster, client: KubeClient, work_dir: Path) -> None:
         ends = cluster.endpoints
         load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, free_port())
         self._machine = describe_machine(ends.nodes[0])
-        bench = Bench(client, ends.nodes[0], work_dir, load, self._tell, self._live, self._anyway)
+        bench = PhaseContext(client, ends.nodes[0], work_dir, load, self._tell, self._live, self._anyway)
         await self._start_service(client, load.port)
         self._phases.append(await run_phase(bench, ALONE, []))
         await self._today(bench)
@@ -172,7 +172,7 @@ class Story:
             raise KubernetesFault("pod web", await manifests.why_not_running(client, "app=web"))
         self._tell("the web service answers")
 
-    async def _today(self, bench: Bench) -> None:
+    async def _today(self, bench: PhaseContext) -> None:
         objects = manifests.documents(_TODAY_FILE)
         await manifests.apply(bench.client, objects)
         selector = "app=batch-today"
@@ -186,7 +186,7 @@ class Story:
         await manifests.remove(bench.client, objects)
         await manifests.wait_for(lambda: manifests.gone(bench.client, selector), _GONE_BOUND)
 
-    async def _sublet(self, bench: Bench) -> None:
+    async def _sublet(self, bench: PhaseContext) -> None:
         """Base load runs while the gang waits for room, so that the offer is the one beside a serving service."""
         async with _base_load(bench):
             await manifests.apply(bench.client, manifests.documents(*_BATCH_FILES))
@@ -213,7 +213,7 @@ class Story:
             )
         self._tell(f"gang: {self._gang_told}")
 
-    def _remember(self, cluster: Cluster) -> None:
+    def _remember(self, cluster: RunningCluster) -> None:
         pids = {*cluster.endpoints.programs.values(), *cluster.trees.processes()}
         self._marks = [mark for pid in pids if (mark := mark_process(pid)) is not None]
 
@@ -245,7 +245,7 @@ class Story:
 
 
 @asynccontextmanager
-async def _base_load(bench: Bench) -> AsyncIterator[None]:
+async def _base_load(bench: PhaseContext) -> AsyncIterator[None]:
     segment = Segment(_RUN_BOUND + 10.0, bench.load.base.per_second)
     generator = await start_generator(bench, "waiting", [segment], time.monotonic() + 0.5)
     try:

@@ -34,7 +34,7 @@ from embedded.node.pods.status_reporting import ready_of
 from embedded.node.processes import mounting
 from kube.informer import Change, ChangeKind
 from local.probing import Door, unanswered
-from local.staticprograms import Run, StaticProgram, read_programs
+from local.staticprograms import ProgramRun, StaticProgram, read_programs
 
 log = structlog.get_logger()
 
@@ -370,7 +370,7 @@ def _shown_ready(pod: PodObject) -> str | None:
     return next((each.status for each in pod.status.conditions or () if each.type == "Ready"), None)
 
 
-def _ended(program: StaticProgram, run: Run, restarts: int) -> Terminated:
+def _ended(program: StaticProgram, run: ProgramRun, restarts: int) -> Terminated:
     code = 128 - run.exit_code if run.exit_code < 0 else run.exit_code
     return Terminated(
         code,

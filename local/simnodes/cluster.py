@@ -24,11 +24,11 @@ from embedded.node.pods.admission import Rejection, judge
 from embedded.node.registration.node_object import amounts
 from kube.informer import Change, ChangeKind
 from local.simnodes import lending, lifecycle, requests
-from local.simnodes.lifecycle import Stage
+from local.simnodes.lifecycle import PodStage
 from local.simnodes.pods import SimulatedPod, taken_in
-from local.simnodes.requests import Write
+from local.simnodes.requests import QueuedWrite
 from local.simnodes.settings import Simulation
-from local.simnodes.usage import Load, NodeUse, Worker, node_use
+from local.simnodes.usage import NodeUse, OnlineLoad, Worker, node_use
 from model.node import Node
 from model.pod.pod import Pod
 from model.report import Usage
@@ -38,7 +38,7 @@ _FIRST_LEASE_SECONDS, _LEASES_SPREAD_SECONDS = 5.0, 25.0
 _GOLDEN = 0.618_033_988_75
 
 
-_Telling = Callable[[Simulation, int, dict[str, Any]], Write]
+_Telling = Callable[[Simulation, int, dict[str, Any]], QueuedWrite]
 
 
 class SimulatedNode(msgspec.Struct):
@@ -59,7 +59,7 @@ class SimulatedNode(msgspec.Struct):
 class SimulatedCluster:
     """`port` is where statistics are asked for, 0 for nowhere."""
 
-    def __init__(self, simulation: Simulation, load: Load, port: int = 0) -> None:
+    def __init__(self, simulation: Simulation, load: OnlineLoad, port: int = 0) -> None:
         self._simulation = simulation
         self._load = load
         self._port = port
@@ -69,7 +69,7 @@ class SimulatedCluster:
         self._on: dict[str, SimulatedNode] = {}
         self._timers: list[tuple[float, int, str, str]] = []
         self._counter = itertools.count()
-        self._writes: dict[str, Write] = {}
+        self._writes: dict[str, QueuedWrite] = {}
         self._began = 0.0
 
     def begin(self, now: float) -> None:
@@ -122,7 +122,7 @@ class SimulatedCluster:
     def next_at(self) -> float | None:
         return self._timers[0][0] if self._timers else None
 
-    def take(self) -> list[Write]:
+    def take(self) -> list[QueuedWrite]:
         """What is to be written since the last call, the newest of each key."""
         taken, self._writes = list(self._writes.values()), {}
         return taken
@@ -131,7 +131,9 @@ class SimulatedCluster:
         """What node `name` uses. Raises KeyError for one that is not simulated."""
         node, machine = self._nodes[name], self._simulation.machine
         seconds = (now - self._began) * self._simulation.pace.factor
-        running = (Worker(each.pod, each.plan.share) for each in node.pods.values() if each.life.stage is Stage.RUNNING)
+        running = (
+            Worker(each.pod, each.plan.share) for each in node.pods.values() if each.life.stage is PodStage.RUNNING
+        )
         return node_use(Usage(machine.cpu_millis, machine.memory_bytes), self._load.at(node.index, seconds), running)
 
     def pods_of(self, name: str) -> Iterator[SimulatedPod]:
@@ -149,7 +151,7 @@ class SimulatedCluster:
     def _take_in(self, node: SimulatedNode, seen: PodObject, now: float) -> None:
         held = taken_in(seen, lambda pod: self._refusal(node, pod), self._simulation.pace, now)
         node.pods[seen.uid], self._on[seen.uid] = held, node
-        if held.life.stage is Stage.RUNNING:
+        if held.life.stage is PodStage.RUNNING:
             self._schedule_pod(held)
         else:
             self._show(node, held, now)
@@ -181,7 +183,7 @@ class SimulatedCluster:
     def _show(self, node: SimulatedNode, held: SimulatedPod, now: float) -> None:
         """The pod's new stage in its status, in the node's use, and when it changes again."""
         status = held.status(now)
-        gone = held.life.stage is Stage.GONE
+        gone = held.life.stage is PodStage.GONE
         self._write(requests.pod_end(held.object, status) if gone else requests.pod_status(held.object, status))
         self._schedule_pod(held)
         self._touch(node, now)
@@ -205,12 +207,12 @@ class SimulatedCluster:
             self._write(requests.metric(node.name, node.seen.metadata.uid, metric, now))
         self._schedule_look(node, max(node.reported + self._interval, now + self._simulation.pace.rest))
 
-    def _offer(self, node: SimulatedNode, use: NodeUse, now: float) -> lending.Offer:
+    def _offer(self, node: SimulatedNode, use: NodeUse, now: float) -> lending.SimulatedOffer:
         pods = tuple(each.pod for each in node.pods.values())
         shown = Node(node.name, self._own, self._allocatable(node), self._labels(node))
         return lending.offer(shown, pods, lending.measured(use, pods, now), node.published, now)
 
-    def _tell(self, node: SimulatedNode, found: lending.Offer, now: float, how: _Telling) -> None:
+    def _tell(self, node: SimulatedNode, found: lending.SimulatedOffer, now: float, how: _Telling) -> None:
         node.published, node.told_at = found.published, now
         status = requests.node_status(self._simulation, self._port, found.amounts, now, self._began)
         self._write(how(self._simulation, node.index, status))
@@ -246,7 +248,7 @@ class SimulatedCluster:
     def _timer(self, at: float, kind: str, key: str) -> None:
         heapq.heappush(self._timers, (at, next(self._counter), kind, key))
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: QueuedWrite) -> None:
         self._writes[write.key] = write
 
 

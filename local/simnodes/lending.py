@@ -19,7 +19,7 @@ LENT = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 _STRATEGY = ColocationStrategy()
 
 
-class Offer(msgspec.Struct, frozen=True):
+class SimulatedOffer(msgspec.Struct, frozen=True):
     """`published` is what the node's status must say, `due` whether it must be told so now."""
 
     published: Published
@@ -41,13 +41,13 @@ def measured(use: NodeUse, pods: Iterable[Pod], now: float) -> NodeMetric:
     return NodeMetric(updated_seconds=now, node=use.node, system=use.system, pods=tuple(rows))
 
 
-def offer(node: Node, pods: tuple[Pod, ...], metric: NodeMetric, last: Published | None, now: float) -> Offer:
+def offer(node: Node, pods: tuple[Pod, ...], metric: NodeMetric, last: Published | None, now: float) -> SimulatedOffer:
     """By what the agent would publish for such a node and pods; `node.allocatable` is what its status says."""
     lent = lending(LendingFacts(node, pods, metric, now), _STRATEGY)
     standing = {name: node.allocatable[name] for name in LENT if name in node.allocatable}
     decisions = offered(lent, pods, _started(pods), standing, may_grow=True)
     found = Published(decisions, now)
-    return Offer(found, due_for_node(last, found.amounts, _told(standing, last), _STRATEGY, now))
+    return SimulatedOffer(found, due_for_node(last, found.amounts, _told(standing, last), _STRATEGY, now))
 
 
 def _started(pods: Iterable[Pod]) -> Collection[str]:

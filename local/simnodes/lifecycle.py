@@ -24,7 +24,7 @@ from embedded.node.pods.admission import Rejection
 from embedded.node.pods.pod_view import ContainerView, PodView, Running, State, Terminated, Waiting
 from embedded.node.pods.restarts import delay_seconds, quick_ends, restarts
 from local.simnodes.settings import Pace
-from local.simnodes.usage import Share
+from local.simnodes.usage import UsageShare
 from model.fault import ConfigurationFault
 
 RUN_SECONDS = "sublet.dev/simulated-run-seconds"
@@ -37,7 +37,7 @@ _MOST_RATIO = 10.0
 _BACKOFF_SECONDS = 10.0
 
 
-class Stage(Enum):
+class PodStage(Enum):
     """Where a pod stands."""
 
     CREATING = "creating"
@@ -47,24 +47,24 @@ class Stage(Enum):
     GONE = "gone"
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PodPlan(msgspec.Struct, frozen=True):
     """What a pod says of itself, and what its spec and the pace add. `run_seconds` None: until it is deleted."""
 
     pace: Pace
     restart_policy: str | None = None
     run_seconds: float | None = None
     exit_code: int = 0
-    share: Share = Share(_USUAL_RATIO, _USUAL_RATIO)
+    share: UsageShare = UsageShare(_USUAL_RATIO, _USUAL_RATIO)
     deadline_seconds: float | None = None
 
 
-class Life(msgspec.Struct, frozen=True):
+class PodLife(msgspec.Struct, frozen=True):
     """`next_at` is when the stage changes by itself, None for never; `began` when the node took the pod in.
 
     `end` is the end of the last run, `quick_ends` how many in a row came soon; a refused pod was never `taken_in`.
     """
 
-    stage: Stage
+    stage: PodStage
     began: float
     next_at: float | None = None
     started: float = 0.0
@@ -77,17 +77,17 @@ class Life(msgspec.Struct, frozen=True):
 
     @property
     def holds_resources(self) -> bool:
-        return self.stage not in (Stage.OVER, Stage.GONE)
+        return self.stage not in (PodStage.OVER, PodStage.GONE)
 
 
-def plan_of(pod: PodObject, pace: Pace) -> Plan:
+def plan_of(pod: PodObject, pace: Pace) -> PodPlan:
     """Raises ConfigurationFault naming the annotation that cannot be read."""
     annotations = pod.metadata.annotations or {}
     seconds = _number(annotations, RUN_SECONDS, "seconds of 0 or more")
     code = _number(annotations, EXIT_CODE, "a whole number, 0 to 255")
     if code is not None and (code != int(code) or code > 255):
         raise _unreadable(EXIT_CODE, annotations[EXIT_CODE], "a whole number, 0 to 255")
-    return Plan(
+    return PodPlan(
         pace,
         pod.spec.restart_policy,
         None if seconds is None else seconds / pace.factor,
@@ -97,49 +97,49 @@ def plan_of(pod: PodObject, pace: Pace) -> Plan:
     )
 
 
-def admitted(plan: Plan, now: float) -> Life:
+def admitted(plan: PodPlan, now: float) -> PodLife:
     """Its containers are being created."""
-    return _bounded(Life(Stage.CREATING, now, now + plan.pace.start), plan)
+    return _bounded(PodLife(PodStage.CREATING, now, now + plan.pace.start), plan)
 
 
-def resumed(plan: Plan, began: float, restart_count: int, now: float) -> Life:
+def resumed(plan: PodPlan, began: float, restart_count: int, now: float) -> PodLife:
     """A pod that runs already, as an earlier simulation left it: its present run began when the pod did."""
-    life = Life(Stage.RUNNING, began, started=began, restart_count=restart_count)
+    life = PodLife(PodStage.RUNNING, began, started=began, restart_count=restart_count)
     end = None if plan.run_seconds is None else max(began + plan.run_seconds, now)
     return _bounded(msgspec.structs.replace(life, next_at=end), plan)
 
 
-def refused(rejection: Rejection, now: float) -> Life:
-    return Life(Stage.OVER, now, failure=rejection, taken_in=False)
+def refused(rejection: Rejection, now: float) -> PodLife:
+    return PodLife(PodStage.OVER, now, failure=rejection, taken_in=False)
 
 
-def deleted(life: Life, plan: Plan, grace_seconds: float, now: float) -> Life:
+def deleted(life: PodLife, plan: PodPlan, grace_seconds: float, now: float) -> PodLife:
     """Asked to end; what asks again with less grace hastens it."""
     at = now + min(plan.pace.stop, max(grace_seconds, 0.0))
     sooner = min(at, life.next_at) if life.stopping and life.next_at is not None else at
     return msgspec.structs.replace(life, next_at=sooner, stopping=True)
 
 
-def advanced(life: Life, plan: Plan, now: float) -> Life:
+def advanced(life: PodLife, plan: PodPlan, now: float) -> PodLife:
     """What follows at `next_at`; the same life where nothing does."""
     if life.stopping:
         return _stopped(life, now)
     if plan.deadline_seconds is not None and now >= life.began + plan.deadline_seconds and life.holds_resources:
         failure = Rejection("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
         return msgspec.structs.replace(_over(life, now, TERMINATED_EXIT_CODE), failure=failure)
-    if life.stage in (Stage.CREATING, Stage.BACKING_OFF):
+    if life.stage in (PodStage.CREATING, PodStage.BACKING_OFF):
         return _bounded(_running(life, plan, now), plan)
-    if life.stage is Stage.RUNNING:
+    if life.stage is PodStage.RUNNING:
         return _bounded(_ended(life, plan, now), plan)
     return msgspec.structs.replace(life, next_at=None)
 
 
-def view(pod: PodObject, life: Life, qos: model.qos.KubernetesQoS) -> PodView:
+def view(pod: PodObject, life: PodLife, qos: model.qos.KubernetesQoS) -> PodView:
     """What its status shows."""
     containers = tuple(_container(each, life, pod.uid) for each in pod.spec.containers)
-    through = life.stage is not Stage.CREATING
+    through = life.stage is not PodStage.CREATING
     init = tuple(_init_container(each, life, pod.uid, through) for each in pod.spec.init_containers or ())
-    over = life.stage in (Stage.OVER, Stage.GONE)
+    over = life.stage in (PodStage.OVER, PodStage.GONE)
     return PodView(
         KubernetesQoS(qos),
         moment(life.began),
@@ -155,38 +155,38 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _running(life: Life, plan: Plan, now: float) -> Life:
+def _running(life: PodLife, plan: PodPlan, now: float) -> PodLife:
     count = life.restart_count + (life.end is not None)
     end = None if plan.run_seconds is None else now + plan.run_seconds
-    return msgspec.structs.replace(life, stage=Stage.RUNNING, started=now, next_at=end, restart_count=count)
+    return msgspec.structs.replace(life, stage=PodStage.RUNNING, started=now, next_at=end, restart_count=count)
 
 
-def _ended(life: Life, plan: Plan, now: float) -> Life:
+def _ended(life: PodLife, plan: PodPlan, now: float) -> PodLife:
     if not restarts(plan.restart_policy, plan.exit_code):
         return _over(life, now, plan.exit_code)
     ends = quick_ends(life.quick_ends, now - life.started, _BACKOFF_SECONDS)
     # A container that ends at once would otherwise start again without a pause, for ever.
     again = now + max(delay_seconds(ends, _BACKOFF_SECONDS), plan.pace.start)
     end = _end(life, now, plan.exit_code)
-    return msgspec.structs.replace(life, stage=Stage.BACKING_OFF, end=end, quick_ends=ends, next_at=again)
+    return msgspec.structs.replace(life, stage=PodStage.BACKING_OFF, end=end, quick_ends=ends, next_at=again)
 
 
-def _stopped(life: Life, now: float) -> Life:
+def _stopped(life: PodLife, now: float) -> PodLife:
     gone = life if not life.holds_resources else _over(life, now, TERMINATED_EXIT_CODE)
-    return msgspec.structs.replace(gone, stage=Stage.GONE, next_at=None)
+    return msgspec.structs.replace(gone, stage=PodStage.GONE, next_at=None)
 
 
-def _over(life: Life, now: float, exit_code: int) -> Life:
-    end = _end(life, now, exit_code) if life.stage is Stage.RUNNING else life.end
-    return msgspec.structs.replace(life, stage=Stage.OVER, end=end, next_at=None)
+def _over(life: PodLife, now: float, exit_code: int) -> PodLife:
+    end = _end(life, now, exit_code) if life.stage is PodStage.RUNNING else life.end
+    return msgspec.structs.replace(life, stage=PodStage.OVER, end=end, next_at=None)
 
 
-def _end(life: Life, now: float, exit_code: int) -> Terminated:
+def _end(life: PodLife, now: float, exit_code: int) -> Terminated:
     reason = "Error" if exit_code else "Completed"
     return Terminated(exit_code, reason, moment(now), moment(life.started))
 
 
-def _bounded(life: Life, plan: Plan) -> Life:
+def _bounded(life: PodLife, plan: PodPlan) -> PodLife:
     """The deadline comes first where it does."""
     if plan.deadline_seconds is None or not life.holds_resources:
         return life
@@ -194,14 +194,14 @@ def _bounded(life: Life, plan: Plan) -> Life:
     return msgspec.structs.replace(life, next_at=min(latest, math.inf if life.next_at is None else life.next_at))
 
 
-def _container(container: PodContainer, life: Life, uid: str) -> ContainerView:
-    running = life.stage is Stage.RUNNING
+def _container(container: PodContainer, life: PodLife, uid: str) -> ContainerView:
+    running = life.stage is PodStage.RUNNING
     began = running or life.end is not None
     return ContainerView(
         container.name,
         container.image,
         _state(life, container.name),
-        life.end if life.restart_count or life.stage is Stage.BACKING_OFF else None,
+        life.end if life.restart_count or life.stage is PodStage.BACKING_OFF else None,
         life.restart_count,
         _id(uid, container.name, life.restart_count) if began else "",
         ready=running,
@@ -209,17 +209,17 @@ def _container(container: PodContainer, life: Life, uid: str) -> ContainerView:
     )
 
 
-def _state(life: Life, name: str) -> State:
-    if life.stage is Stage.RUNNING:
+def _state(life: PodLife, name: str) -> State:
+    if life.stage is PodStage.RUNNING:
         return Running(moment(life.started))
-    if life.stage is Stage.BACKING_OFF and life.quick_ends > 1:
+    if life.stage is PodStage.BACKING_OFF and life.quick_ends > 1:
         return Waiting("CrashLoopBackOff", f"back-off restarting failed container {name}")
-    if life.stage is Stage.CREATING or life.end is None:
+    if life.stage is PodStage.CREATING or life.end is None:
         return Waiting()
     return life.end
 
 
-def _init_container(container: PodContainer, life: Life, uid: str, through: bool) -> ContainerView:
+def _init_container(container: PodContainer, life: PodLife, uid: str, through: bool) -> ContainerView:
     if not through:
         return ContainerView(container.name, container.image, Waiting("PodInitializing"), sidecar=container.sidecar)
     lives = container.sidecar and life.holds_resources
@@ -251,9 +251,9 @@ def _number(annotations: Mapping[str, str], key: str, wanted: str) -> float | No
     return found
 
 
-def _share(text: str | None) -> Share:
+def _share(text: str | None) -> UsageShare:
     if text is None:
-        return Share(_USUAL_RATIO, _USUAL_RATIO)
+        return UsageShare(_USUAL_RATIO, _USUAL_RATIO)
     both = _float(text)
     named: dict[str, float | None]
     named = {"cpu": both, "memory": both} if both is not None else {"cpu": _USUAL_RATIO, "memory": _USUAL_RATIO}
@@ -266,7 +266,7 @@ def _share(text: str | None) -> Share:
     cpu, memory = named["cpu"], named["memory"]
     if cpu is None or memory is None or not 0 <= cpu <= _MOST_RATIO or not 0 <= memory <= _MOST_RATIO:
         raise _unreadable(USAGE, text, f"shares of the requests, 0 to {_MOST_RATIO:g}")
-    return Share(cpu, memory)
+    return UsageShare(cpu, memory)
 
 
 def _float(text: str) -> float | None:

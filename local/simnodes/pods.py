@@ -15,14 +15,14 @@ from embedded.node.pods.pod_status import pod_status, rejected_status
 from kube import objects
 from kube.dialects.upstream import core_objects
 from local.simnodes import lifecycle
-from local.simnodes.lifecycle import Life, Plan, Stage
+from local.simnodes.lifecycle import PodLife, PodPlan, PodStage
 from local.simnodes.settings import Pace
 from model.fault import ConfigurationFault
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
 
 # To the agent's rules every end is the same.
-_PHASES = {Stage.CREATING: PodPhase.PENDING, Stage.OVER: PodPhase.SUCCEEDED, Stage.GONE: PodPhase.SUCCEEDED}
+_PHASES = {PodStage.CREATING: PodPhase.PENDING, PodStage.OVER: PodPhase.SUCCEEDED, PodStage.GONE: PodPhase.SUCCEEDED}
 
 
 class SimulatedPod(msgspec.Struct):
@@ -30,10 +30,10 @@ class SimulatedPod(msgspec.Struct):
 
     object: PodObject
     pod: Pod
-    plan: Plan
-    life: Life
+    plan: PodPlan
+    life: PodLife
 
-    def becomes(self, life: Life) -> None:
+    def becomes(self, life: PodLife) -> None:
         self.life = life
         self.pod = _at(self.pod, life)
 
@@ -53,7 +53,7 @@ def taken_in(seen: PodObject, refusal: Callable[[Pod], Rejection | None], pace: 
     except ConfigurationFault as fault:
         named = Pod(seen.metadata.namespace, seen.metadata.name, seen.uid)
         unreadable = Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
-        return _begun(seen, named, Plan(pace), lifecycle.refused(unreadable, now))
+        return _begun(seen, named, PodPlan(pace), lifecycle.refused(unreadable, now))
     if seen.status.phase == "Running":
         return _begun(seen, pod, plan, _resumed(seen, plan, now))
     rejection = refusal(pod)
@@ -61,21 +61,21 @@ def taken_in(seen: PodObject, refusal: Callable[[Pod], Rejection | None], pace: 
     return _begun(seen, pod, plan, life)
 
 
-def _begun(seen: PodObject, pod: Pod, plan: Plan, life: Life) -> SimulatedPod:
+def _begun(seen: PodObject, pod: Pod, plan: PodPlan, life: PodLife) -> SimulatedPod:
     return SimulatedPod(seen, _at(pod, life), plan, life)
 
 
-def _at(pod: Pod, life: Life) -> Pod:
+def _at(pod: Pod, life: PodLife) -> Pod:
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase=_phase(life)))
 
 
-def _resumed(seen: PodObject, plan: Plan, now: float) -> Life:
+def _resumed(seen: PodObject, plan: PodPlan, now: float) -> PodLife:
     started = times.moment(seen.status.start_time)
     count = max((each.restart_count for each in seen.status.container_statuses or ()), default=0)
     return lifecycle.resumed(plan, started.timestamp() if started else now, count, now)
 
 
-def _phase(life: Life) -> PodPhase:
+def _phase(life: PodLife) -> PodPhase:
     return _PHASES.get(life.stage, PodPhase.RUNNING)
 
 

@@ -23,7 +23,7 @@ _LENDING = ("True", "LendingActive", "idle CPU and memory of online services are
 _GONE, _TAKEN = 404, 409
 
 
-class Request(msgspec.Struct, frozen=True):
+class ApiRequest(msgspec.Struct, frozen=True):
     """One request. `settled` are refusals with which nothing is left to do; on 404 and 409 others go in its place."""
 
     method: str
@@ -31,25 +31,27 @@ class Request(msgspec.Struct, frozen=True):
     body: Any
     content_type: str = "application/json"
     settled: tuple[int, ...] = ()
-    missing: tuple[Request, ...] = ()
-    taken: tuple[Request, ...] = ()
+    missing: tuple[ApiRequest, ...] = ()
+    taken: tuple[ApiRequest, ...] = ()
 
 
-class Write(msgspec.Struct, frozen=True):
+class QueuedWrite(msgspec.Struct, frozen=True):
     """Requests in their order. A newer write with the same key takes the place of one that has not begun."""
 
     key: str
-    requests: tuple[Request, ...]
+    requests: tuple[ApiRequest, ...]
 
 
-def registration(simulation: Simulation, index: int, status: dict[str, Any]) -> Write:
+def registration(simulation: Simulation, index: int, status: dict[str, Any]) -> QueuedWrite:
     """The Node with its whole status; one that is there already gets labels and status."""
     name, labels = simulation.name(index), simulation.labels_of(index)
     node = node_object.new_node(name, simulation.machine)
     node["metadata"]["labels"] |= labels
     node["status"] = status
     relabel = _patch(path_of(_NODES, name=name), {"metadata": {"labels": labels}})
-    return Write(f"node/{name}", (Request("POST", path_of(_NODES), node, taken=(relabel, _status(name, status))),))
+    return QueuedWrite(
+        f"node/{name}", (ApiRequest("POST", path_of(_NODES), node, taken=(relabel, _status(name, status))),)
+    )
 
 
 def node_status(
@@ -80,29 +82,29 @@ def _lending_condition(now: datetime, since: datetime) -> dict[str, str]:
     }
 
 
-def changed_status(simulation: Simulation, index: int, status: dict[str, Any]) -> Write:
+def changed_status(simulation: Simulation, index: int, status: dict[str, Any]) -> QueuedWrite:
     """A node that somebody deleted registers again, as a kubelet does."""
     name = simulation.name(index)
     renewed = registration(simulation, index, status).requests
-    return Write(f"node/{name}", (_status(name, status, renewed),))
+    return QueuedWrite(f"node/{name}", (_status(name, status, renewed),))
 
 
-def _status(name: str, status: dict[str, Any], missing: tuple[Request, ...] = ()) -> Request:
+def _status(name: str, status: dict[str, Any], missing: tuple[ApiRequest, ...] = ()) -> ApiRequest:
     path = path_of(_NODES, name=name, subresource="status")
     return _patch(path, {"status": status}, PatchKind.STRATEGIC, missing)
 
 
-def lease(name: str, now: float, lease_seconds: float) -> Write:
+def lease(name: str, now: float, lease_seconds: float) -> QueuedWrite:
     body = node_object.lease(name, moment(now))
     body["spec"]["leaseDurationSeconds"] = int(lease_seconds)
     namespace = node_object.LEASE_NAMESPACE
     # Without that namespace nobody reads leases.
-    create = Request("POST", path_of(_LEASES, namespace=namespace), body, settled=(_GONE, _TAKEN))
+    create = ApiRequest("POST", path_of(_LEASES, namespace=namespace), body, settled=(_GONE, _TAKEN))
     path = path_of(_LEASES, namespace=namespace, name=name)
-    return Write(f"lease/{name}", (_patch(path, {"spec": body["spec"]}, missing=(create,)),))
+    return QueuedWrite(f"lease/{name}", (_patch(path, {"spec": body["spec"]}, missing=(create,)),))
 
 
-def metric(name: str, uid: str, measured: NodeMetric, now: float) -> Write:
+def metric(name: str, uid: str, measured: NodeMetric, now: float) -> QueuedWrite:
     """The NodeMetric as the agent writes it. A cluster that does not define it does without."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     empty = {
@@ -111,18 +113,18 @@ def metric(name: str, uid: str, measured: NodeMetric, now: float) -> Write:
         "metadata": {"name": name, "ownerReferences": [owner]},
         "spec": {},
     }
-    create = Request("POST", path_of(_NODE_METRICS), empty, settled=(_GONE, _TAKEN))
+    create = ApiRequest("POST", path_of(_NODE_METRICS), empty, settled=(_GONE, _TAKEN))
     path = path_of(_NODE_METRICS, name=name, subresource="status")
     write = _patch(path, {"status": nodemetric.status(measured, stamp(moment(now)))})
     again = msgspec.structs.replace(write, settled=(_GONE,))
-    return Write(f"metric/{name}", (msgspec.structs.replace(write, missing=(create, again)),))
+    return QueuedWrite(f"metric/{name}", (msgspec.structs.replace(write, missing=(create, again)),))
 
 
-def pod_status(pod: PodObject, status: dict[str, Any]) -> Write:
-    return Write(f"pod/{pod.uid}", (_pod_status(pod, status),))
+def pod_status(pod: PodObject, status: dict[str, Any]) -> QueuedWrite:
+    return QueuedWrite(f"pod/{pod.uid}", (_pod_status(pod, status),))
 
 
-def pod_end(pod: PodObject, status: dict[str, Any]) -> Write:
+def pod_end(pod: PodObject, status: dict[str, Any]) -> QueuedWrite:
     """How it ended, then away with it."""
     options = {
         "kind": "DeleteOptions",
@@ -130,11 +132,11 @@ def pod_end(pod: PodObject, status: dict[str, Any]) -> Write:
         "gracePeriodSeconds": 0,
         "preconditions": {"uid": pod.uid},
     }
-    delete = Request("DELETE", _pod_path(pod), options, settled=(_GONE, _TAKEN))
-    return Write(f"pod/{pod.uid}", (_pod_status(pod, status), delete))
+    delete = ApiRequest("DELETE", _pod_path(pod), options, settled=(_GONE, _TAKEN))
+    return QueuedWrite(f"pod/{pod.uid}", (_pod_status(pod, status), delete))
 
 
-def _pod_status(pod: PodObject, status: dict[str, Any]) -> Request:
+def _pod_status(pod: PodObject, status: dict[str, Any]) -> ApiRequest:
     # The uid makes a pod of the same name that came later answer 409 instead of taking this status.
     body = {"metadata": {"uid": pod.uid}, "status": status}
     found = _patch(_pod_path(pod, "status"), body, PatchKind.STRATEGIC)
@@ -145,5 +147,5 @@ def _pod_path(pod: PodObject, subresource: str = "") -> str:
     return path_of(_PODS, namespace=pod.metadata.namespace, name=pod.metadata.name, subresource=subresource)
 
 
-def _patch(path: str, body: Any, kind: PatchKind = PatchKind.MERGE, missing: tuple[Request, ...] = ()) -> Request:
-    return Request("PATCH", path, body, kind.value, missing=missing)
+def _patch(path: str, body: Any, kind: PatchKind = PatchKind.MERGE, missing: tuple[ApiRequest, ...] = ()) -> ApiRequest:
+    return ApiRequest("PATCH", path, body, kind.value, missing=missing)

@@ -11,7 +11,7 @@ import msgspec
 
 from embedded.node.objects.times import stamp
 from local.simnodes.cluster import SimulatedCluster
-from local.simnodes.lifecycle import Stage, moment
+from local.simnodes.lifecycle import PodStage, moment
 from local.simnodes.pods import SimulatedPod
 from model.report import Usage
 
@@ -20,7 +20,7 @@ def summary(cluster: SimulatedCluster, name: str, now: float) -> bytes:
     """JSON of a Summary of node `name`. Raises KeyError for a node that is not simulated."""
     use = cluster.use(name, now)
     node = {"nodeName": name, **_figures(use.node, now)}
-    running = (each for each in cluster.pods_of(name) if each.life.stage is Stage.RUNNING)
+    running = (each for each in cluster.pods_of(name) if each.life.stage is PodStage.RUNNING)
     pods = [_pod(each, use.pods[each.object.uid], now) for each in running]
     return msgspec.json.encode({"node": node, "pods": pods})
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from local.simnodes.usage import Series, Share, TraceLoad
+from local.simnodes.usage import TraceLoad, TraceSeries, UsageShare
 from model.fault import ConfigurationFault
 
 _COLUMNS = ("machine", "t_s", "cpu_pct", "mem_pct")
@@ -33,8 +33,8 @@ def read_trace(path: Path) -> TraceLoad:
         raise ConfigurationFault(f"--trace {path}", f"cannot be read: {what}", "a CSV file, or one in gzip") from error
 
 
-def _machines(text: TextIO, path: Path) -> list[Series]:
-    rows: dict[str, list[tuple[float, Share]]] = {}
+def _machines(text: TextIO, path: Path) -> list[TraceSeries]:
+    rows: dict[str, list[tuple[float, UsageShare]]] = {}
     for machine, seconds, share in _rows(text, path):
         rows.setdefault(machine, []).append((seconds, share))
     if not rows:
@@ -42,7 +42,7 @@ def _machines(text: TextIO, path: Path) -> list[Series]:
     return [_series(found) for found in rows.values()]
 
 
-def _rows(text: TextIO, path: Path) -> Iterator[tuple[str, float, Share]]:
+def _rows(text: TextIO, path: Path) -> Iterator[tuple[str, float, UsageShare]]:
     reader = csv.DictReader(text)
     try:
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
@@ -54,7 +54,11 @@ def _rows(text: TextIO, path: Path) -> Iterator[tuple[str, float, Share]]:
             if all(cells):
                 where = f"{path} line {reader.line_num}"
                 seconds, cpu, memory = (_number(row[column], column, where) for column in _COLUMNS[1:])
-                yield row["machine"], seconds, Share(_share(cpu, "cpu_pct", where), _share(memory, "mem_pct", where))
+                yield (
+                    row["machine"],
+                    seconds,
+                    UsageShare(_share(cpu, "cpu_pct", where), _share(memory, "mem_pct", where)),
+                )
     except csv.Error as error:
         raise ConfigurationFault(f"{path} line {reader.line_num}", f"is not CSV: {error}", "one row a line") from error
 
@@ -77,7 +81,7 @@ def _share(pct: float, column: str, where: str) -> float:
     return pct / 100
 
 
-def _series(found: list[tuple[float, Share]]) -> Series:
+def _series(found: list[tuple[float, UsageShare]]) -> TraceSeries:
     found.sort(key=lambda row: row[0])
     first = found[0][0]
-    return Series([seconds - first for seconds, _ in found], [share for _, share in found])
+    return TraceSeries([seconds - first for seconds, _ in found], [share for _, share in found])

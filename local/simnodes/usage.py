@@ -28,17 +28,17 @@ _LENT = {
 }
 
 
-class Share(msgspec.Struct, frozen=True):
+class UsageShare(msgspec.Struct, frozen=True):
     """Of CPU and memory, 0 to 1; of a request it may be more."""
 
     cpu_ratio: float
     memory_ratio: float
 
 
-class Load(Protocol):
+class OnlineLoad(Protocol):
     """Online work of each node over time."""
 
-    def at(self, index: int, seconds: float) -> Share:
+    def at(self, index: int, seconds: float) -> UsageShare:
         """Of node `index`, `seconds` of the model after its start."""
 
 
@@ -50,27 +50,27 @@ class DailyCurve:
         self._swing = swing_ratio
         self._memory = memory_ratio
 
-    def at(self, index: int, seconds: float) -> Share:
+    def at(self, index: int, seconds: float) -> UsageShare:
         own = _spread(index)
         hour = (seconds / DAY_SECONDS * 24 + own) % 24
         cpu = self._mean * (1 + 0.2 * own) - self._swing * math.cos((hour - 4) / 12 * math.pi)
-        return Share(max(cpu, 0.0), self._memory * (1 + 0.1 * own))
+        return UsageShare(max(cpu, 0.0), self._memory * (1 + 0.1 * own))
 
 
-class Series(msgspec.Struct, frozen=True):
+class TraceSeries(msgspec.Struct, frozen=True):
     """One machine of a trace: ascending times from 0, and its shares from each time on."""
 
     seconds: Sequence[float]
-    shares: Sequence[Share]
+    shares: Sequence[UsageShare]
 
 
 class TraceLoad:
     """Machines of a trace in turn; each one's trace begins again at its end."""
 
-    def __init__(self, machines: Sequence[Series]) -> None:
+    def __init__(self, machines: Sequence[TraceSeries]) -> None:
         self._machines = machines
 
-    def at(self, index: int, seconds: float) -> Share:
+    def at(self, index: int, seconds: float) -> UsageShare:
         series = self._machines[index % len(self._machines)]
         span = series.seconds[-1]
         # Nodes that play the same machine do so at different times, or the cluster would breathe as one.
@@ -83,7 +83,7 @@ class Worker(msgspec.Struct, frozen=True):
     """A running pod and what it uses of its requests."""
 
     pod: Pod
-    share: Share
+    share: UsageShare
 
 
 class NodeUse(msgspec.Struct, frozen=True):
@@ -94,13 +94,13 @@ class NodeUse(msgspec.Struct, frozen=True):
     pods: Mapping[str, Usage]
 
 
-def node_use(capacity: Usage, online: Share, workers: Iterable[Worker]) -> NodeUse:
+def node_use(capacity: Usage, online: UsageShare, workers: Iterable[Worker]) -> NodeUse:
     """Use of a node of that capacity and of each pod on it."""
     workers = tuple(workers)
     own = {each.pod.uid: _wanted(each) for each in workers if each.pod.colocation.band not in _LENT}
     lent = {each.pod.uid: _wanted(each) for each in workers if each.pod.colocation.band in _LENT}
     background = _part(capacity, online)
-    least = _part(capacity, Share(_SYSTEM_LEAST, _SYSTEM_LEAST))
+    least = _part(capacity, UsageShare(_SYSTEM_LEAST, _SYSTEM_LEAST))
     pods_use = _sum(own.values())
     system = Usage(
         max(background.cpu_millis - pods_use.cpu_millis, least.cpu_millis),
@@ -129,7 +129,7 @@ def _fitted(lent: Mapping[str, Usage], room: Usage) -> dict[str, Usage]:
     return {uid: Usage(int(use.cpu_millis * part), use.memory_bytes) for uid, use in lent.items()}
 
 
-def _part(whole: Usage, share: Share) -> Usage:
+def _part(whole: Usage, share: UsageShare) -> Usage:
     return Usage(int(whole.cpu_millis * share.cpu_ratio), int(whole.memory_bytes * share.memory_ratio))
 
 

@@ -19,7 +19,7 @@ from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.settings import SIMULATED, Access, Simulation
 from local.simnodes.statistics import summary
 from local.simnodes.statserver import StatisticsServer
-from local.simnodes.usage import Load
+from local.simnodes.usage import OnlineLoad
 from local.simnodes.writer import Writer
 
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ _GATHER_SECONDS = 0.02
 _LONGEST_REST_SECONDS = 1.0
 
 
-async def serve(simulation: Simulation, load: Load, access: Access) -> None:
+async def serve(simulation: Simulation, load: OnlineLoad, access: Access) -> None:
     """Run until SIGTERM or SIGINT. The nodes stay in the API. Raises Fault when it cannot start."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,7 +50,7 @@ async def serve(simulation: Simulation, load: Load, access: Access) -> None:
 class _Simulation:
     """The parts of a running simulation."""
 
-    def __init__(self, simulation: Simulation, load: Load, client: KubeClient) -> None:
+    def __init__(self, simulation: Simulation, load: OnlineLoad, client: KubeClient) -> None:
         self._simulation = simulation
         self._load = load
         self._client = client

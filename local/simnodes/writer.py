@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from local.simnodes.requests import Request, Write
+from local.simnodes.requests import ApiRequest, QueuedWrite
 from model.fault import KubernetesFault
 
 log = structlog.get_logger()
@@ -36,12 +36,12 @@ class Writer:
     def __init__(self, client: Client, first_delay_seconds: float = 0.2) -> None:
         self._client = client
         self._first_delay = first_delay_seconds
-        self._waiting: dict[str, Write] = {}
+        self._waiting: dict[str, QueuedWrite] = {}
         self._busy: set[str] = set()
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self.refused = 0
 
-    def put(self, writes: Iterable[Write]) -> None:
+    def put(self, writes: Iterable[QueuedWrite]) -> None:
         for write in writes:
             self._waiting[write.key] = write
             if write.key not in self._busy:
@@ -82,11 +82,11 @@ class Writer:
         else:
             self._busy.discard(key)
 
-    async def _send(self, write: Write) -> None:
+    async def _send(self, write: QueuedWrite) -> None:
         for request in write.requests:
             await self._send_one(request)
 
-    async def _send_one(self, request: Request) -> None:
+    async def _send_one(self, request: ApiRequest) -> None:
         try:
             body = msgspec.json.encode(request.body)
             await self._client.request(request.method, request.path, body=body, content_type=request.content_type)

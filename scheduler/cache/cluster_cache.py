@@ -33,10 +33,10 @@ from scheduler.cache.refusals import Refusal, Refusals, of_ours
 from scheduler.cache.related_objects import RelatedObjectsCache
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
 from scheduler.core.gangs.groups import group_of
-from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.gangs.roster import Roster, roster
-from scheduler.core.ledger.charge import Change as LedgerChange
 from scheduler.core.ledger.charge import Charge
+from scheduler.core.ledger.charge import ChargeChange as LedgerChange
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
@@ -182,11 +182,11 @@ class ClusterCache:
         """The pods of a gang (`namespace/name`) by how they count."""
         return self._roster(WorkloadId.gang(key))
 
-    def parts(self, subject: WorkloadId) -> tuple[Part, ...]:
+    def parts(self, subject: WorkloadId) -> tuple[GangPart, ...]:
         """The gangs of a subject, as they stand."""
         return self.gangs.parts(subject, self.members, self._node_labels)
 
-    def assembly(self, subject: WorkloadId, parts: tuple[Part, ...]) -> Assembly:
+    def assembly(self, subject: WorkloadId, parts: tuple[GangPart, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""
         if not parts:
             return assemble(subject, self._roster(subject), None)

@@ -15,7 +15,7 @@ from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
 from model.workload import Gang, GangMembership, GangSource, Notes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex
-from scheduler.core.gangs.minimum import Part, part_of
+from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.roster import Roster
 from scheduler.ports import Named
@@ -105,11 +105,11 @@ class GangBook:
 
     def parts(
         self, subject: WorkloadId, members: Callable[[str], Roster], labels: Callable[[], Iterable[str]]
-    ) -> tuple[Part, ...]:
+    ) -> tuple[GangPart, ...]:
         """The gangs of a subject; `members` of a gang by key, `labels` are the keys of labels that nodes carry."""
         return tuple(self._part(key, members(key), labels) for key in subject.gangs)
 
-    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> Part:
+    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> GangPart:
         record = self.get(key)
         part = part_of(key, members, record.gang if record else None, ran=key in self._ran)
         if part.ran:

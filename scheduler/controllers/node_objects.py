@@ -23,8 +23,8 @@ from scheduler.controllers.node_objects_plan import (
     GROUP,
     PLURALS,
     NodeFacts,
+    ObjectWrite,
     Present,
-    Write,
     node_facts,
     plan,
     present,
@@ -126,7 +126,7 @@ class NodeObjects:
         for write in plan(name, node, there, self._documents, self._undefined):
             await self._write(write)
 
-    async def _write(self, write: Write) -> None:
+    async def _write(self, write: ObjectWrite) -> None:
         """Made where there is none; replaced only while it is the very object that was seen. Raises KubernetesFault."""
         await self._reconciler.led()
         resource = f"{GROUP}/{PLURALS[write.kind]}"

@@ -37,7 +37,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     strategy: str
 
 
-class Write(msgspec.Struct, frozen=True):
+class ObjectWrite(msgspec.Struct, frozen=True):
     """An object of a Node (`name`, `node_uid`) that is to have this spec; `present` is None where it is to be made."""
 
     kind: str
@@ -82,13 +82,13 @@ def plan(
     there: Mapping[str, Present],
     documents: nodeobjects.NodeDocuments,
     undefined: Collection[str],
-) -> Iterator[Write]:
+) -> Iterator[ObjectWrite]:
     """A write for each object of the Node that is not as it should be; `there` is by kind, `undefined` kinds rest."""
     for kind, spec in _specs(name, node, documents).items():
         found = there.get(kind)
         differs = found is None or (found.managed and (found.spec or {}) != spec)
         if differs and kind not in undefined:
-            yield Write(kind, name, node.uid, spec, found)
+            yield ObjectWrite(kind, name, node.uid, spec, found)
 
 
 def told(source: objects.ConfigMap, faults: Iterable[ConfigurationFault]) -> Iterator[tuple[Reason, str]]:

@@ -8,7 +8,7 @@ import grpc
 
 from model.decision import Decision
 from model.placement import ScoreTerm
-from scheduler.ports import Answers, GangAnswer, NodeAnswer, QueueAnswer
+from scheduler.ports import Answers, GangExplanation, NodeExplanation, QueueExplanation
 from wire import codec
 from wire.v1 import agent_pb2, decision_pb2, scheduler_pb2, scheduler_pb2_grpc
 
@@ -85,7 +85,7 @@ def _score(term: ScoreTerm) -> scheduler_pb2.ScoreTerm:
     return scheduler_pb2.ScoreTerm(name=term.name, weight=term.weight, chosen=term.chosen, runner_up=term.runner_up)
 
 
-def _gang(answer: GangAnswer) -> scheduler_pb2.Gang:
+def _gang(answer: GangExplanation) -> scheduler_pb2.Gang:
     return scheduler_pb2.Gang(
         namespace=answer.namespace,
         name=answer.name,
@@ -97,7 +97,7 @@ def _gang(answer: GangAnswer) -> scheduler_pb2.Gang:
     )
 
 
-def _queue(answer: QueueAnswer) -> scheduler_pb2.Queue:
+def _queue(answer: QueueExplanation) -> scheduler_pb2.Queue:
     return scheduler_pb2.Queue(
         name=answer.name,
         weight=answer.weight,
@@ -107,7 +107,7 @@ def _queue(answer: QueueAnswer) -> scheduler_pb2.Queue:
     )
 
 
-def _node(answer: NodeAnswer) -> scheduler_pb2.NodeRoom:
+def _node(answer: NodeExplanation) -> scheduler_pb2.NodeRoom:
     return scheduler_pb2.NodeRoom(
         node=answer.node,
         allocatable=answer.allocatable,

@@ -22,7 +22,7 @@ from model.report import PreemptionNotice
 from scheduler.link.callers import Callers, bearer
 from scheduler.link.log_limit import LogLimit
 from scheduler.link.notices import NoticeBoard
-from scheduler.link.stream import Limits, LinkStream, Openings
+from scheduler.link.stream import LinkStream, Openings, StreamLimits
 from scheduler.ports import Clock, NodeReportSink
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -47,7 +47,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
 
     name = "sublet.v1.NodeLink"
 
-    def __init__(self, node_reports: NodeReportSink, callers: Callers, clock: Clock, limits: Limits) -> None:
+    def __init__(self, node_reports: NodeReportSink, callers: Callers, clock: Clock, limits: StreamLimits) -> None:
         self._node_reports = node_reports
         self._callers = callers
         self._clock = clock

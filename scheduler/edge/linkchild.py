@@ -15,7 +15,7 @@ import structlog
 
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.link.frames import Downward, Frames, Role, Serving, Upward
+from scheduler.link.frames import Downward, Frames, LeaderState, Serving, Upward
 from scheduler.link.notices import NoticeBoard
 from scheduler.ports import Clock, NodeReportSink
 
@@ -42,7 +42,7 @@ class LinkChild:
         self.dropped = 0
         self._serving = serving
         self._notices = NoticeBoard(clock)
-        self._role = Role()
+        self._role = LeaderState()
         self._node_reports: NodeReportSink | None = None
         self._links: set[str] = set()
         self._pending = Downward()
@@ -62,12 +62,12 @@ class LinkChild:
     def lead(self, node_reports: NodeReportSink, diagnostics: str) -> None:
         """Take agents' streams; answer diagnostics from `diagnostics`, a loopback address of ours."""
         self._node_reports = node_reports
-        self._play(Role(True, "", diagnostics))
+        self._play(LeaderState(True, "", diagnostics))
 
     def stand_by(self, leader: str) -> None:
         """Close all streams and send their agents to `leader`, empty where nobody is known to lead."""
         if self._role.leading or self._role.leader != leader:
-            self._play(Role(False, leader))
+            self._play(LeaderState(False, leader))
         self._lose_links()
         self._node_reports = None
 
@@ -190,7 +190,7 @@ class LinkChild:
         if news:
             self._say(Downward(costs=news))
 
-    def _play(self, role: Role) -> None:
+    def _play(self, role: LeaderState) -> None:
         self._role = role
         self._say(Downward(role=role))
 

@@ -38,7 +38,7 @@ class Serving(msgspec.Struct, frozen=True):
     agent: str = ""
 
 
-class Role(msgspec.Struct, frozen=True, array_like=True):
+class LeaderState(msgspec.Struct, frozen=True, array_like=True):
     """Whether this scheduler leads, where the leader serves agents, and where its diagnostics answer on loopback."""
 
     leading: bool = False
@@ -69,7 +69,7 @@ class Upward(msgspec.Struct, frozen=True, array_like=True):
 class Downward(msgspec.Struct, frozen=True, array_like=True):
     """To the link process; `notices` are by pod uid, None where the pod is spared."""
 
-    role: Role | None = None
+    role: LeaderState | None = None
     costs: dict[str, tuple[EvictionCost, ...]] = {}
     notices: dict[str, tuple[str, PreemptionNotice | None]] = {}
 

@@ -16,7 +16,7 @@ _PART_BYTES = 4_096
 _CostKey: TypeAlias = tuple[tuple[str, str, int, int | None], ...]
 
 
-class Limits(msgspec.Struct, frozen=True):
+class StreamLimits(msgspec.Struct, frozen=True):
     """How long a stream may keep us waiting, and how long it may last."""
 
     costs_interval_seconds: float = 1.0

@@ -14,7 +14,7 @@ from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.steps.turn import Batch, Bind, Turn
+from scheduler.steps.turn import Bind, BindingBatch, Turn
 
 
 class Placing(NamedTuple):
@@ -48,7 +48,7 @@ class Binding:
         self._backlog.binding_started(candidate.subject)
         gang = candidate.workload.gang
         strict = gang is not None and gang.mode is GangMode.STRICT and candidate.needed > 0
-        return Turn(batches=[Batch(candidate.subject, strict, placing.binds)])
+        return Turn(batches=[BindingBatch(candidate.subject, strict, placing.binds)])
 
     def _charge(self, assignment: Assignment, node: str, candidate: Candidate) -> Charge:
         record = self._cache.record(assignment.uid)

@@ -6,7 +6,7 @@ from model.workload import GangSource
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.gangbook import GangRecord, initially_scheduled, partially_bound
 from scheduler.core.gangs.assembly import Hold
-from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
 from scheduler.core.gangs.release import Release
 from scheduler.steps.turn import GangCondition, GangEvent, GangNote, Turn
@@ -18,7 +18,7 @@ class GangStatuses:
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
 
-    def status(self, part: Part, since: float, now: float) -> Turn:
+    def status(self, part: GangPart, since: float, now: float) -> Turn:
         """What differs by now; `since` is when the gang was found bound in part, 0 where it was not."""
         record, turn = self._cache.gangs.get(part.key), Turn()
         if record is None:
@@ -48,7 +48,7 @@ class GangStatuses:
         records = (self._cache.gangs.get(key) for key in about.subject.gangs)
         return [GangEvent(each.named, about.reason.value, about.detail) for each in records if each is not None]
 
-    def _conditions(self, record: GangRecord, part: Part, since: float, now: float) -> list[GangCondition]:
+    def _conditions(self, record: GangRecord, part: GangPart, since: float, now: float) -> list[GangCondition]:
         """Of scheduling.k8s.io's PodGroup."""
         found = []
         if part.met and len(part.members.bound) + len(part.members.succeeded) >= part.spec.min_member:

@@ -12,13 +12,13 @@ from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.ledger.claim import Claim
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.nominations import Nominations
 from scheduler.core.preemption.plan import message
@@ -76,7 +76,7 @@ class Preempting:
         """Whether room is kept for a workload by nomination."""
         return self._nominations.get(subject) is not None
 
-    def count(self, subject: WorkloadId, parts: tuple[Part, ...]) -> None:
+    def count(self, subject: WorkloadId, parts: tuple[GangPart, ...]) -> None:
         """What preemption must know of a gang that runs."""
         self.gangs.pop(subject, None)
         parts = tuple(part for part in parts if self._cache.gangs.index.subject(part.key) == subject)
@@ -98,7 +98,7 @@ class Preempting:
 
     def attempt(
         self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float
-    ) -> Plan | NoPreemption:
+    ) -> PreemptionPlan | NoPreemption:
         """What it takes for a candidate that fits nowhere; nothing is changed."""
         records = (self._cache.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(
@@ -111,7 +111,9 @@ class Preempting:
         )
         return preempt(working, candidate, residents, facts, self.policy, now)
 
-    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Claim, ...]:
+    def begin(
+        self, plan: PreemptionPlan, candidate: Candidate, snapshot: ClusterSnapshot, now: float
+    ) -> tuple[Claim, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
         until = now + notice_seconds(plan.eviction.victims, self.policy)
         expires = until + candidate.timeout_seconds
@@ -234,12 +236,12 @@ def _covers(kept: Claim, candidate: Candidate) -> bool:
     return all(found[gang] >= needed for gang, needed in candidate.workload.gangs)
 
 
-def text_of(outcome: Plan | NoPreemption) -> str:
+def text_of(outcome: PreemptionPlan | NoPreemption) -> str:
     """What a waiting pod's condition says of preemption; empty where that is nothing to the point.
 
     kube-scheduler appends the like to its FitError; the text on Never is its own.
     """
-    if isinstance(outcome, Plan):
+    if isinstance(outcome, PreemptionPlan):
         number = len(outcome.eviction.victims)
         who = "1 pod of lower priority goes" if number == 1 else f"{number} pods of lower priority go"
         return f"preemption: {who} to make room." if number else ""

@@ -11,12 +11,12 @@ from scheduler.core.ledger.claim import Claim
 from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.working_snapshot import Nominated, WorkingSnapshot
-from scheduler.core.preemption.facts import NoPreemption, Plan
+from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import freed_by
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.reservation import Reservations
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.memo import Memo
 from scheduler.steps.pod_conditions import PodConditions
 from scheduler.steps.preempting import UNDER_WAY, Preempting
@@ -26,7 +26,7 @@ from scheduler.steps.turn import Turn
 class Room:
     """Nominations and reservations. What is given up is news to those in the backlog who wait for such room."""
 
-    def __init__(self, cache: ClusterCache, backlog: Backlog, settings: Settings) -> None:
+    def __init__(self, cache: ClusterCache, backlog: Backlog, settings: SchedulerSettings) -> None:
         self.preempting = Preempting(cache, settings.preemption)
         self.conditions = PodConditions(cache, self.preempting.node_of)
         self._cache = cache
@@ -60,14 +60,14 @@ class Room:
 
     def make(
         self, working: WorkingSnapshot, candidate: Candidate, memo: Memo, ranking: Ranking
-    ) -> tuple[Turn, Plan | NoPreemption]:
+    ) -> tuple[Turn, PreemptionPlan | NoPreemption]:
         """By preemption, else by keeping what becomes free; with what came of preemption.
 
         Pods count as told once their note is made, so notes are made last: nothing after them can fail.
         """
         residents, turn = self._cache.ledger.residents(working.snapshot), Turn()
         outcome = memo.refusal(candidate) or self.preempting.attempt(working, candidate, residents, ranking.now)
-        if isinstance(outcome, Plan):
+        if isinstance(outcome, PreemptionPlan):
             memo.plans += 1
             self._free(each.pod_class for each in self._reservations.drop(candidate.subject))
             turn.plans.append(len(outcome.eviction.victims))

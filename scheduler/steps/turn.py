@@ -11,7 +11,7 @@ from model.workload import Notes, WorkloadId
 from scheduler.cache.refusals import Refusal
 from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
-from scheduler.core.scores.table import Choice
+from scheduler.core.scores.table import NodeChoice
 from scheduler.ports import Named
 
 
@@ -23,7 +23,7 @@ class Bind(msgspec.Struct, frozen=True):
     created_seconds: float
 
 
-class Batch(msgspec.Struct, frozen=True):
+class BindingBatch(msgspec.Struct, frozen=True):
     """Bindings of one decision; with `strict` a failure releases those not yet tried."""
 
     subject: WorkloadId
@@ -107,12 +107,12 @@ class Turn(msgspec.Struct):
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
-    batches: list[Batch] = msgspec.field(default_factory=list)
+    batches: list[BindingBatch] = msgspec.field(default_factory=list)
     notes: list[Note] = msgspec.field(default_factory=list)
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
     insights: dict[WorkloadId, Decision] = msgspec.field(default_factory=dict)
-    choices: dict[WorkloadId, Choice] = msgspec.field(default_factory=dict)
+    choices: dict[WorkloadId, NodeChoice] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     config_events: list[ConfigEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)

@@ -11,12 +11,12 @@ from scheduler.core.gangs.release import Releases
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit
 from scheduler.core.preemption.explain import decision as preemption_decision
-from scheduler.core.preemption.facts import NoPreemption, Plan
+from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import NOTHING, need_of
 from scheduler.ports import Named
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.preempting import UNDER_WAY, text_of
 from scheduler.steps.room import Room
@@ -30,7 +30,7 @@ class Waiting:
     """Parks workloads in the backlog; gives up the room of those released or out of time."""
 
     def __init__(
-        self, cache: ClusterCache, backlog: Backlog, room: Room, statuses: GangStatuses, settings: Settings
+        self, cache: ClusterCache, backlog: Backlog, room: Room, statuses: GangStatuses, settings: SchedulerSettings
     ) -> None:
         self.timeouts = GangTimeouts()
         self.releases = Releases(settings.release, room.preempting.until)
@@ -65,7 +65,7 @@ class Waiting:
         return turn
 
     def misfit(
-        self, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float
+        self, candidate: Candidate, misfit: Misfit, outcome: PreemptionPlan | NoPreemption, now: float
     ) -> tuple[Turn, str]:
         """It fits nowhere, whatever came of preemption; with what its pods are told."""
         self._backlog.park(candidate.subject, now, need=need_of(misfit.report))

@@ -13,7 +13,7 @@ from kube.dialects.koordinator.profiles import profile as read_profile
 from kube.objects import ClusterColocationProfile, Metadata
 from kube.podmerge import merge_pod
 from model.priority import PreemptionPolicy, PriorityClass
-from model.profile import Profile
+from model.profile import ColocationProfile
 
 POLICY = MutationPolicy()
 CLASSES = {
@@ -49,7 +49,7 @@ def raw_pod(*containers: dict[str, Any], labels: Any = None, annotations: Any = 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": inner, **spec}}
 
 
-def profile(name: str = "batch", *, skips: bool = False, **spec: Any) -> Profile:
+def profile(name: str = "batch", *, skips: bool = False, **spec: Any) -> ColocationProfile:
     """From what a person writes; an empty spec selects every pod and does nothing. `skips` leaves resources alone."""
     metadata = Metadata(name=name, annotations={ANNOTATION_SKIP_RESOURCES: ""} if skips else {})
     return read_profile(ClusterColocationProfile(metadata, spec))
@@ -58,7 +58,7 @@ def profile(name: str = "batch", *, skips: bool = False, **spec: Any) -> Profile
 BATCH = profile(**BATCH_SPEC)
 
 
-def create(pod: Mapping[str, Any], *profiles: Profile, draw: int = 50, **facts: Any) -> Mutation:
+def create(pod: Mapping[str, Any], *profiles: ColocationProfile, draw: int = 50, **facts: Any) -> Mutation:
     """A pod that is created in a namespace with colocation."""
     known = PodFacts(profiles or (BATCH,), COLOCATED, CLASSES, draw)
     return created(pod, msgspec.structs.replace(known, **facts), POLICY, merge_pod)
@@ -71,12 +71,12 @@ def resources(pod: Mapping[str, Any], field: str = "containers") -> list[Any]:
 class Cluster:
     """admission.checked.Surroundings that are told."""
 
-    def __init__(self, *profiles: Profile, nodes: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def __init__(self, *profiles: ColocationProfile, nodes: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self.namespaces: dict[str, Mapping[str, str]] = {"batch": COLOCATED, "default": {}}
         self._profiles = profiles
         self._nodes = nodes or {}
 
-    def profiles(self) -> tuple[Profile, ...]:
+    def profiles(self) -> tuple[ColocationProfile, ...]:
         return self._profiles
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:

@@ -12,7 +12,7 @@ from admission.core.evictions import StoredPod
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
 from admission.desk import Desk
-from admission.evictions import Evictions
+from admission.evictions import EvictionReviewer
 from admission.ports import Reply
 from admission.reviewer import Reviewer
 
@@ -41,7 +41,7 @@ def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) ->
         """As the API server would know it."""
         known.namespaces.setdefault(name, {"koordinator.sh/enable-colocation": "true"})
 
-    evictions = Evictions("system:serviceaccount:sublet-system:sublet-agent", stored)
+    evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
     desk = Desk(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
     return asyncio.run(desk.handle(path, body))
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from admission.core.evictions import StoredPod
-from admission.evictions import Evictions
-from admission.reviewer import Malformed, Request, read
+from admission.evictions import EvictionReviewer
+from admission.reviewer import Malformed, ReviewRequest, read
 from embedded.apiserver.admission.review import verdict
 from model.fault import KubernetesFault
 
@@ -39,7 +39,7 @@ def failed(what: str, status: int = 0, reason: str = "") -> Store:
     return Store(KubernetesFault("GET /api/v1/namespaces/shop/pods/web", what, status=status, reason=reason))
 
 
-def review(eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> Request:
+def review(eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> ReviewRequest:
     kind = {"group": "policy", "version": "v1", "kind": "Eviction"}
     where = {"namespace": "shop", "name": "web", "operation": "CREATE", "subResource": "eviction"}
     request = {"uid": "r1", "kind": kind, **where, "userInfo": user, "object": eviction, **more}
@@ -49,7 +49,7 @@ def review(eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> Request:
 
 
 def ask(store: Store, eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> dict[str, Any]:
-    answer = asyncio.run(Evictions(AGENTS, store).answer(review(eviction, user, **more))).encoded()
+    answer = asyncio.run(EvictionReviewer(AGENTS, store).answer(review(eviction, user, **more))).encoded()
     verdict(answer, "r1", mutating=False)  # what an API server makes of it: raises where it cannot
     response: dict[str, Any] = msgspec.json.decode(answer)["response"]
     return response
@@ -119,7 +119,7 @@ def test_one_token_does_not_make_us_slow() -> None:
             await answered.wait()
             return BATCH
 
-        evictions = Evictions(AGENTS, slow)
+        evictions = EvictionReviewer(AGENTS, slow)
         first = [asyncio.create_task(evictions.answer(review(name=f"web-{n}"))) for n in range(8)]
         while len(busy) < 8:
             await asyncio.sleep(0)

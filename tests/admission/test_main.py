@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from admission.__main__ import main, parse
-from admission.settings import Settings, load
+from admission.settings import AdmissionSettings, load
 from kube.logs import LogFormat
 from kube.tls import TlsFiles
 from model.fault import ConfigurationFault
@@ -48,7 +48,7 @@ def test_settings(tmp_path: Path) -> None:
     """A file, an empty one, and one with a word that nobody knows."""
     path = tmp_path / "s.yaml"
     path.write_text("")
-    assert load(path) == load(None) == Settings()
+    assert load(path) == load(None) == AdmissionSettings()
     path.write_text("pods: {excluded_namespaces: [a]}\ncertificates: {server_days: 7}")
     assert (load(path).pods.excluded_namespaces, load(path).certificates.server_days) == (("a",), 7.0)
     path.write_text("mutations: {}")

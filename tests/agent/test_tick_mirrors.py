@@ -15,7 +15,7 @@ from kube import objects
 from kube.dialects.koordinator import nodemetric
 from kube.dialects.upstream import core_objects
 from local.node.mirror_pods import mirror_of
-from local.staticprograms import Run, StaticProgram
+from local.staticprograms import ProgramRun, StaticProgram
 from model.decision import Decision
 from model.pod.pod import Pod
 from model.qos import QoSClass
@@ -25,7 +25,9 @@ from tests.agent.playing import Scenario
 
 def mirror(program: str, requests: dict[str, str] | None = None) -> Pod:
     """As the API server lists it a moment after the node made it."""
-    body = mirror_of(StaticProgram(program, "n", f"/{program}.log", Run(1, 0.0), host="127.0.0.1", port=1), "node-uid")
+    body = mirror_of(
+        StaticProgram(program, "n", f"/{program}.log", ProgramRun(1, 0.0), host="127.0.0.1", port=1), "node-uid"
+    )
     body["metadata"] |= {"uid": f"uid-{program}", "creationTimestamp": "2026-01-01T00:00:00Z"}
     body["spec"] |= {"priority": 2000001000, "priorityClassName": "system-node-critical"}
     if requests:

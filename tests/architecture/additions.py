@@ -132,7 +132,7 @@ from scheduler.core.picture.podclass import class_of
 from scheduler.core.picture.snapshot import take
 from scheduler.core.scores.rows import ScoreAsk, row_scores
 from scheduler.core.scores.table import choice
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 config = '''
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -144,7 +144,7 @@ profiles:
         disabled: [{name: "*"}]
         enabled: [{name: FreePods, weight: 3}]
 '''
-policy = overlaid(Settings(), read({"koord-scheduler-config": config})).settings.profiles[0].score
+policy = overlaid(SchedulerSettings(), read({"koord-scheduler-config": config})).settings.profiles[0].score
 nodes = [Node(name, allocatable=ResourceVector({"pods": pods})) for name, pods in (("full", 10), ("empty", 20))]
 taken = take({node.name: node for node in nodes}, {})
 column = taken.resources.index("pods")

@@ -125,9 +125,12 @@ def test_the_schema_knows_each_value_and_no_other() -> None:
 
 def test_a_default_that_is_not_deploys_is_a_fault() -> None:
     """Two sources that differ are found where they are made one."""
-    same, other = GENERATE.Places({"agent": {"replicas": 2}}), GENERATE.Places({"agent": {"replicas": 3}})
+    same, other = (
+        GENERATE.TemplatePlaces({"agent": {"replicas": 2}}),
+        GENERATE.TemplatePlaces({"agent": {"replicas": 3}}),
+    )
     holder = {"replicas": 2}
-    with pytest.raises(GENERATE.Fault, match=r"values\.yaml: agent\.replicas is 3, but deploy/ says 2"):
+    with pytest.raises(GENERATE.ChartFault, match=r"values\.yaml: agent\.replicas is 3, but deploy/ says 2"):
         other.value(holder, "replicas", "agent.replicas")
     same.value(holder, "replicas", "agent.replicas")
     assert same.fill(yaml.dump(holder)) == "replicas: {{ .Values.agent.replicas }}\n"

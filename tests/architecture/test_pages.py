@@ -20,7 +20,7 @@ from cli.simulate.cluster_objects import CLUSTER_KINDS
 from cli.simulate.cluster_run import decide
 from cli.simulate.manifests import Manifests
 from local.simnodes.settings import Simulation
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
@@ -122,7 +122,7 @@ def test_manifests_are_read_and_placed(block: str) -> None:
     for document in (node, *BLOCKS[block]):
         found.add(document, block)
     pods = sum(document["kind"] == "Pod" for document in BLOCKS[block])
-    decided = decide(found, 1.0, Settings())
+    decided = decide(found, 1.0, SchedulerSettings())
     assert not found.skipped and not decided.pending
     assert len(decided.placements) == pods
 
@@ -130,7 +130,7 @@ def test_manifests_are_read_and_placed(block: str) -> None:
 @pytest.mark.parametrize("block", [name for name, found in BLOCKS.items() if "kind" not in found[0]])
 def test_settings_are_settings(block: str) -> None:
     (told,) = BLOCKS[block]
-    assert msgspec.convert(told, Settings) != Settings()
+    assert msgspec.convert(told, SchedulerSettings) != SchedulerSettings()
 
 
 def test_a_topology_that_is_shown_is_one_of_the_simulated_nodes() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from scheduler.__main__ import parse
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 FOLDER = Path(__file__).parent.parent.parent / "deploy" / "scheduler"
 
@@ -53,7 +53,7 @@ def test_its_own_pod_and_lease_are_in_its_own_namespace() -> None:
     """The label and the lease take rights in one namespace alone, where the settings put the lease."""
     assert ("", "pods", "patch") in granted("Role") and ("coordination.k8s.io", "leases", "update") in granted("Role")
     (config,) = documents("ConfigMap")
-    settings = msgspec.yaml.decode(config["data"]["settings.yaml"], type=Settings)
+    settings = msgspec.yaml.decode(config["data"]["settings.yaml"], type=SchedulerSettings)
     (role,) = documents("Role")
     assert settings.lease.namespace == role["metadata"]["namespace"]
     assert settings.lease.name in [n for rule in role["rules"] for n in rule.get("resourceNames", ())]

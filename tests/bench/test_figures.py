@@ -7,10 +7,10 @@ import pytest
 
 from bench.figures import (
     UNANSWERED,
+    ClaimVerdict,
+    ColocationRun,
+    ColocationTarget,
     Interval,
-    Run,
-    Target,
-    Verdict,
     clean_runs,
     interval,
     is_clean,
@@ -21,9 +21,11 @@ from bench.figures import (
 )
 
 
-def run(row: str = "alone", kind: str = "long", *, foreign_pct: float = 1.0, attempt: int = 0, **more: object) -> Run:
+def run(
+    row: str = "alone", kind: str = "long", *, foreign_pct: float = 1.0, attempt: int = 0, **more: object
+) -> ColocationRun:
     """A clean run of 100 requests."""
-    made = Run(row, kind, attempt, 100, 0, 1000.0, 4000.0, 9000.0, 50.0, 98.0, 1.2, 700.0, foreign_pct)
+    made = ColocationRun(row, kind, attempt, 100, 0, 1000.0, 4000.0, 9000.0, 50.0, 98.0, 1.2, 700.0, foreign_pct)
     return msgspec.structs.replace(made, **more)
 
 
@@ -87,21 +89,21 @@ def test_ratios_go_run_by_run(over: list[float | None], under: list[float | None
 @pytest.mark.parametrize(
     ("measured", "limit", "at_most", "verdict"),
     [
-        (None, 1.05, True, Verdict.UNKNOWN),
-        (Interval(0.9, 1.05, 1.4), 1.05, True, Verdict.MET),
-        (Interval(1.0, 1.06, 1.4), 1.05, True, Verdict.UNDECIDED),
-        (Interval(1.06, 1.1, 1.4), 1.05, True, Verdict.MISSED),
-        (Interval(None, None, None), 1.05, True, Verdict.MISSED),
-        (Interval(90.0, 95.0, 99.0), 95.0, False, Verdict.MET),
-        (Interval(90.0, 94.0, 99.0), 95.0, False, Verdict.UNDECIDED),
-        (Interval(90.0, 93.0, 94.9), 95.0, False, Verdict.MISSED),
+        (None, 1.05, True, ClaimVerdict.UNKNOWN),
+        (Interval(0.9, 1.05, 1.4), 1.05, True, ClaimVerdict.MET),
+        (Interval(1.0, 1.06, 1.4), 1.05, True, ClaimVerdict.UNDECIDED),
+        (Interval(1.06, 1.1, 1.4), 1.05, True, ClaimVerdict.MISSED),
+        (Interval(None, None, None), 1.05, True, ClaimVerdict.MISSED),
+        (Interval(90.0, 95.0, 99.0), 95.0, False, ClaimVerdict.MET),
+        (Interval(90.0, 94.0, 99.0), 95.0, False, ClaimVerdict.UNDECIDED),
+        (Interval(90.0, 93.0, 94.9), 95.0, False, ClaimVerdict.MISSED),
     ],
 )
 def test_a_verdict_follows_the_median_and_doubts_by_the_interval(
-    measured: Interval | None, limit: float, at_most: bool, verdict: Verdict
+    measured: Interval | None, limit: float, at_most: bool, verdict: ClaimVerdict
 ) -> None:
     """Missed is said only where no run supports the target."""
-    assert Target("x", measured, limit, at_most).verdict is verdict
+    assert ColocationTarget("x", measured, limit, at_most).verdict is verdict
 
 
 def test_dirty_runs_are_left_out_and_made_again() -> None:

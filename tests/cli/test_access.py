@@ -11,7 +11,7 @@ import pytest
 from cli.access import scheduler_at
 from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.fault import ConfigurationFault, PeerFault
 from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.link.callers import TokenTable
@@ -34,7 +34,7 @@ def asked(
     folder: Path, names: tuple[str, ...], token: str, ca: bytes | None = None, server_name: str = ""
 ) -> list[str]:
     """Names of the gangs that a server with a certificate for `names` answers."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     certificate, key = authority.issue("scheduler", names)
     for name, content in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", ca or authority.certificate_pem)):
         (folder / name).write_bytes(content)
@@ -75,7 +75,7 @@ def test_an_unknown_token_is_told_with_the_command_that_makes_one(tmp_path: Path
 @pytest.mark.parametrize("other", [True, False], ids=["another authority", "another name"])
 def test_a_certificate_that_is_not_trusted(tmp_path: Path, other: bool) -> None:
     """Says so, and which flags mend it."""
-    ca = Authority("other").certificate_pem if other else None
+    ca = LocalAuthority("other").certificate_pem if other else None
     names = ("127.0.0.1",) if other else ("elsewhere.example",)
     with pytest.raises(PeerFault, match=r"certificate is not trusted.*--ca .*--tls-server-name"):
         asked(tmp_path, names, "good", ca)

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from cli.demo import show
-from local.demo.measure import Cut
+from local.demo.measure import QuotaCut
 from local.demo.results import ALONE, SUBLET, TODAY, Checks, DemoResult, Latency, PhaseResult
 from tests.e2e.guides.page import untidy
 from tests.e2e.test_demo import figureless, transcript
@@ -21,7 +21,7 @@ def printed() -> str:
         for name, batch, units, cut in (
             (ALONE, None, None, None),
             (TODAY, 19.7, 4423, None),
-            (SUBLET, 15.9, 3444, Cut(0.081, 148900, 116609, 56905)),
+            (SUBLET, 15.9, 3444, QuotaCut(0.081, 148900, 116609, 56905)),
         )
     )
     checks = Checks(True, "3 of 3 ran at the same time", True, "81 ms after the surge", True, "9 processes ended")

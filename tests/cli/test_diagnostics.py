@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.diagnostics import AgentDiagnostics, SchedulerDiagnostics, Secure
+from cli.diagnostics import AgentDiagnosticsClient, SchedulerDiagnosticsClient, Secure
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault, PeerFault
 from model.placement import Scored, ScoreTerm
@@ -132,7 +132,7 @@ def address() -> Iterator[str]:
 
 def test_a_node(address: str) -> None:
     """Each field where it belongs."""
-    assert AgentDiagnostics(address).node() == NodeAnswer(
+    assert AgentDiagnosticsClient(address).node() == NodeAnswer(
         node="n1",
         agent_version="9.9",
         observed_at_seconds=1.5,
@@ -160,20 +160,20 @@ def test_a_node(address: str) -> None:
 
 def test_limits(address: str) -> None:
     """Of one control file, and of pods too, where it is asked so."""
-    found = AgentDiagnostics(address).limits("cpu.max", pods=True)
+    found = AgentDiagnosticsClient(address).limits("cpu.max", pods=True)
     assert found == (LimitAnswer(LENT, "/cpu.max", "True", True, "9"),)
-    assert AgentDiagnostics(address).limits()[0].path == "/"
+    assert AgentDiagnosticsClient(address).limits()[0].path == "/"
 
 
 def test_evictions(address: str) -> None:
     """A pod that was only told so far has the time at which it is evicted."""
     pending = (PendingAnswer("u1", {"cpu": 5}, 1, 2, 3), PendingAnswer("u2", {}, 1, 2, None))
-    assert AgentDiagnostics(address).evictions() == EvictionsAnswer((LENT,), pending, (LENT, LENT))
+    assert AgentDiagnosticsClient(address).evictions() == EvictionsAnswer((LENT,), pending, (LENT, LENT))
 
 
 def test_pods(address: str) -> None:
     """One that was placed, with its scores; one of which nothing more is known."""
-    asking = SchedulerDiagnostics(address)
+    asking = SchedulerDiagnosticsClient(address)
     scored = Scored("n1", "n2", (ScoreTerm("fit", 2, 3, 1),))
     assert asking.pod("d", "p") == PodAnswer(
         "d", "p", "n1", "d/g", 4, "m", LENT, LENT, "n2", "n3", unserved=("u",), scored=scored
@@ -183,7 +183,7 @@ def test_pods(address: str) -> None:
 
 def test_gangs(address: str) -> None:
     gang = GangAnswer("d", "g", 2, 3, 1, "none", "GangDoesNotFit")
-    asking = SchedulerDiagnostics(address)
+    asking = SchedulerDiagnosticsClient(address)
     assert asking.gangs() == (gang,)
     assert asking.gang("d", "g") == GangExplained(gang, 5, "m", LENT, None, "n2", {"d/p": "n3"})
 
@@ -206,7 +206,7 @@ def test_a_refusal_says_whose_it_is(case: str, address: str) -> None:
     """Program, address, and what to do."""
     Refusal.code, Refusal.told, expected = REFUSALS[case]
     with pytest.raises(PeerFault) as told:
-        AgentDiagnostics(address).node()
+        AgentDiagnosticsClient(address).node()
     assert str(told.value).startswith(f"agent at {address}: {expected}")
 
 
@@ -219,4 +219,4 @@ def test_a_token_that_cannot_be_used(token: str | None, words: str, tmp_path: Pa
     if token is not None:
         (tmp_path / "token").write_text(token)
     with pytest.raises(ConfigurationFault, match=f"{tmp_path / 'token'}: {words}"):
-        SchedulerDiagnostics("127.0.0.1:1", Secure(tmp_path / "ca", tmp_path / "token"))
+        SchedulerDiagnosticsClient("127.0.0.1:1", Secure(tmp_path / "ca", tmp_path / "token"))

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.tables import aligned, row_lines, show
-from view.table import Row
+from view.table import TableRow
 
 
 def shown(terminal: bool) -> str:
@@ -41,7 +41,12 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
 
 def test_rows_have_their_cells_below_each_other() -> None:
     """One wide cell ends where the last of two does; words alone are a line."""
-    rows = (Row("batch", ("CPUs", "GiB"), "note"), Row("  value", ("2500",)), Row("nothing is lent"), Row(""))
+    rows = (
+        TableRow("batch", ("CPUs", "GiB"), "note"),
+        TableRow("  value", ("2500",)),
+        TableRow("nothing is lent"),
+        TableRow(""),
+    )
     lines = list(row_lines(rows))
     assert lines == [
         "batch" + " " * 36 + "CPUs" + " " * 8 + "GiB   note",

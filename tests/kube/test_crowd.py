@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kube.crowd import Bounds, Crowd, Stage
+from kube.crowd import Bounds, ConnectionStage, Crowd
 
-GREETING, SILENT, IDLE, BUSY = Stage
+GREETING, SILENT, IDLE, BUSY = ConnectionStage
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ GREETING, SILENT, IDLE, BUSY = Stage
         pytest.param((2, 2), [("b1", BUSY), ("a1", BUSY)], ["b1"], id="then whoever is there"),
     ],
 )
-def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, Stage]], cut: list[str]) -> None:
+def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, ConnectionStage]], cut: list[str]) -> None:
     """A member's name begins with its peer."""
     crowd: Crowd[str] = Crowd(Bounds(*(99, 99)))
     for now, (name, stage) in enumerate(members):

@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from kube.grpc_server import MESSAGE_LIMIT_BYTES, Listener, is_loopback, loopback_server, socket_server, tls_server
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.fault import CannotListen, ConfigurationFault
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
@@ -56,7 +56,7 @@ class OpenToAll(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return await continuation(details)
 
 
-def write(files: TlsFiles, authority: Authority) -> None:
+def write(files: TlsFiles, authority: LocalAuthority) -> None:
     certificate, key = authority.issue("scheduler")
     files.certificate.write_bytes(certificate)
     files.key.write_bytes(key)
@@ -68,7 +68,7 @@ class Kind:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        self.authority = Authority("test")
+        self.authority = LocalAuthority("test")
         self.files = TlsFiles(folder / "tls.crt", folder / "tls.key")
         self.authorization = OpenToAll()
 
@@ -81,7 +81,7 @@ class Kind:
         write(self.files, self.authority)
         return await tls_server("127.0.0.1:0", ServerCertificate(self.files), self.authorization, servicers, calls)
 
-    def channel(self, address: str, authority: Authority | None = None) -> Any:
+    def channel(self, address: str, authority: LocalAuthority | None = None) -> Any:
         if self.name != "tls":
             return grpc.aio.insecure_channel(address, options=LOCAL)
         trusted = grpc.ssl_channel_credentials((authority or self.authority).certificate_pem)
@@ -248,7 +248,7 @@ def test_a_renewed_certificate_is_served_at_once(tmp_path: Path) -> None:
 
     async def working(former: Any, listener: Listener) -> None:
         await ask(former, "g")
-        renewed = Authority("next")
+        renewed = LocalAuthority("next")
         write(kind.files, renewed)
         async with kind.channel(listener.address, renewed) as later:
             await ask(later, "g")

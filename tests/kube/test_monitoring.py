@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from kube.monitoring import Guard, MonitoringServer, Patience, Probes
+from kube.monitoring import AccessGuard, ClientTimeouts, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.fault import CannotListen, ConfigurationFault
 
 ANYWHERE = "0.0.0.0:0"
@@ -167,13 +167,13 @@ def test_a_flood_cuts_off_its_own() -> None:
 
 def test_a_silent_client_is_cut_off() -> None:
     """A connection that never asks does not hold its thread for ever."""
-    with serving(patience=Patience(silence_seconds=0.05)) as server, connect(server) as silent:
+    with serving(patience=ClientTimeouts(silence_seconds=0.05)) as server, connect(server) as silent:
         assert silent.recv(1) == b""
 
 
 def test_a_client_that_drips_is_cut_off() -> None:
     """A byte now and then is no silence, but the whole has its time too."""
-    with serving(patience=Patience(whole_seconds=0.05)) as server, connect(server) as drip:
+    with serving(patience=ClientTimeouts(whole_seconds=0.05)) as server, connect(server) as drip:
         drip.settimeout(0.01)
         sent = 0
         with contextlib.suppress(ConnectionError):
@@ -255,7 +255,7 @@ def test_ipv6() -> None:
 class Secured:
     """A server off loopback with a certificate, and the answers of an API server about who asks."""
 
-    def __init__(self, server: MonitoringServer, folder: Path, api: Any, authority: Authority) -> None:
+    def __init__(self, server: MonitoringServer, folder: Path, api: Any, authority: LocalAuthority) -> None:
         self.server = server
         self.files = TlsFiles(folder / "tls.crt", folder / "tls.key")
         self.api = api
@@ -275,11 +275,11 @@ def secured(tmp_path: Path, server: Any) -> Callable[..., None]:
     def run(answers: list[Any], scene: Any) -> None:
         async def whole() -> None:
             server.answers = answers
-            authority = Authority("test")
+            authority = LocalAuthority("test")
             files = TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
             write(files, authority)
             async with await server.start() as client:
-                guard = Guard(ServerCertificate(files), Reviews(client))
+                guard = AccessGuard(ServerCertificate(files), Reviews(client))
                 with serving(ANYWHERE, guard=guard) as running:
                     await scene(Secured(running, tmp_path, server, authority))
             await server.stop()
@@ -289,7 +289,7 @@ def secured(tmp_path: Path, server: Any) -> Callable[..., None]:
     return run
 
 
-def write(files: TlsFiles, authority: Authority) -> None:
+def write(files: TlsFiles, authority: LocalAuthority) -> None:
     certificate, key = authority.issue("monitoring")
     files.certificate.write_bytes(certificate)
     files.key.write_bytes(key)
@@ -336,7 +336,7 @@ def test_a_renewed_certificate_is_served_at_once(secured: Any, says_: Any) -> No
     """From the next connection on."""
 
     async def scene(at: Secured) -> None:
-        former, at.authority = at.authority, Authority("next")
+        former, at.authority = at.authority, LocalAuthority("next")
         write(at.files, at.authority)
         assert (await at.ask("/healthz"))[0] == 200
         at.authority = former
@@ -368,9 +368,9 @@ def test_on_loopback_a_guard_changes_nothing(tmp_path: Path, server: Any, says_:
     async def whole() -> None:
         server.answers = [says_(UNKNOWN)]
         files = TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
-        write(files, Authority("test"))
+        write(files, LocalAuthority("test"))
         async with await server.start() as client:
-            with serving(guard=Guard(ServerCertificate(files), Reviews(client))) as running:
+            with serving(guard=AccessGuard(ServerCertificate(files), Reviews(client))) as running:
                 assert (await asyncio.to_thread(ask, running, "/metrics"))[0] == 200
         await server.stop()
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.fault import ConfigurationFault
 
 
@@ -24,7 +24,7 @@ def write(files: TlsFiles, certificate: bytes, key: bytes) -> None:
 
 def test_a_new_pair_is_served_from_the_next_handshake_on(files: TlsFiles) -> None:
     """Unchanged files give the very same pair, so that nothing is made for each connection."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     write(files, *authority.issue("a"))
     served = ServerCertificate(files)
     first = served.newest()
@@ -37,7 +37,7 @@ def test_a_new_pair_is_served_from_the_next_handshake_on(files: TlsFiles) -> Non
 
 def test_half_a_pair_is_not_served(files: TlsFiles) -> None:
     """A writer that has come half-way, or files that went, leave the pair before in use; told once, tried again."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     write(files, *authority.issue("a"))
     served = ServerCertificate(files)
     first = served.newest()
@@ -69,7 +69,7 @@ MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhQRxKMk8SVhQICCAAw
 )
 def test_what_is_no_pair_ends_the_start(files: TlsFiles, certificate: bytes | None, key: bytes | None) -> None:
     """One line with both files."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     good, _ = authority.issue("a")
     _, other = authority.issue("b")
     write(files, good if certificate is None else certificate, other if key is None else key)

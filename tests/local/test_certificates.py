@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from embedded.own_files import write_private
-from local.certificates import Authority, random_token
+from local.certificates import LocalAuthority, random_token
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def handshake(tmp_path: Path, authority_pem: bytes, issued: tuple[bytes, bytes],
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
 def test_a_server_certificate_is_accepted_on_every_loopback_name(tmp_path: Path, host: str) -> None:
     """A client that trusts the authority completes the handshake."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     handshake(tmp_path, authority.certificate_pem, authority.issue("server"), host)
 
 
@@ -51,15 +51,15 @@ def test_a_server_certificate_is_accepted_on_every_loopback_name(tmp_path: Path,
 )
 def test_a_server_certificate_is_refused(tmp_path: Path, case: str, host: str, same_authority: bool) -> None:
     """A name it was not issued for, or an authority that is not trusted, ends the handshake."""
-    authority = Authority("test")
-    trusted = authority if same_authority else Authority("test")
+    authority = LocalAuthority("test")
+    trusted = authority if same_authority else LocalAuthority("test")
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(tmp_path, trusted.certificate_pem, authority.issue("server"), host)
 
 
 def test_validity_covers_a_clock_that_is_behind_and_lasts_a_year() -> None:
     """Not before the time of issue less an hour, not after it plus 365 days; for the authority too."""
-    authority = Authority("test", NOW)
+    authority = LocalAuthority("test", NOW)
     for pem in (authority.certificate_pem, authority.issue("server")[0]):
         certificate = x509.load_pem_x509_certificate(pem)
         assert certificate.not_valid_before_utc == NOW - timedelta(hours=1)
@@ -68,7 +68,7 @@ def test_validity_covers_a_clock_that_is_behind_and_lasts_a_year() -> None:
 
 def test_a_server_certificate_cannot_sign_others() -> None:
     """Its basic constraints say that it is no authority."""
-    certificate = x509.load_pem_x509_certificate(Authority("test").issue("server")[0])
+    certificate = x509.load_pem_x509_certificate(LocalAuthority("test").issue("server")[0])
     assert certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca is False
 
 

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from local.accounts import users
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from local.choices import Choices
 from local.control_plane import Binaries, find_binaries, taints_of_ready
 from model.fault import ConfigurationFault
@@ -78,7 +78,7 @@ def test_the_controller_manager_is_a_user(bare: bool) -> None:
 
 def test_a_client_certificate() -> None:
     """Is for clients, names its user, and is signed by the authority."""
-    authority = Authority("a")
+    authority = LocalAuthority("a")
     made = x509.load_pem_x509_certificate(authority.issue_client("anne")[0])
     made.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate_pem))
     assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == ["anne"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from local.liveness import Liveness, Patience, Probe
+from local.liveness import Liveness, LivenessPolicy, Probe
 
-PATIENCE = Patience(period_seconds=5.0, answer_seconds=10.0, silence_seconds=60.0, misses=5)
+PATIENCE = LivenessPolicy(period_seconds=5.0, answer_seconds=10.0, silence_seconds=60.0, misses=5)
 MISS, OK = (10.0, "no answer"), (0.0, "")
 
 

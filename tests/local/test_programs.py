@@ -26,7 +26,7 @@ from local.programs import (
     write_scheduler_settings,
 )
 from local.rundir import RunDirectory
-from local.staticprograms import Life, Run
+from local.staticprograms import ProgramHistory, ProgramRun
 from scheduler import settings
 
 BOUND = {
@@ -195,7 +195,7 @@ def test_sublets_programs_are_shown_on_nodes(tmp_path: Path) -> None:
     }
     assert not any(each.shown_on for each in programs(run, Choices("n", "1", bare=True)).values())
     known = programs(run, two)
-    lives = {name: Life(Run(7, 1.0)) for name in ("scheduler", "agent-2")}
+    lives = {name: ProgramHistory(ProgramRun(7, 1.0)) for name in ("scheduler", "agent-2")}
     bound = {"scheduler": {"http": "127.0.0.1:9"}, "agent-2": {"probes": "/run/x"}}
     shown = static_programs(run, list(known.values()), bound, lives)
     assert [(each.name, each.node, each.port, each.socket) for each in shown] == [

@@ -12,11 +12,11 @@ import pytest
 
 from embedded.child_process import ProgramFault
 from embedded.tests.dummies import alive, answering, dummy, kill, lines_of
-from local.liveness import Patience
+from local.liveness import LivenessPolicy
 from local.probing import Door
 from local.programs import Bound, Program
 from local.rundir import RunDirectory
-from local.supervisor import Pace, Supervisor
+from local.supervisor import RestartPace, Supervisor
 from model.fault import KubernetesFault
 
 
@@ -37,7 +37,7 @@ class Stage:
         ]
         self.lives: list[tuple[int, bool]] = []
         self.supervisor = Supervisor(
-            run, self.programs, self.told.append, self.ready.append, Pace(0.05), lived=self._lived
+            run, self.programs, self.told.append, self.ready.append, RestartPace(0.05), lived=self._lived
         )
 
     def _lived(self) -> None:
@@ -179,7 +179,7 @@ def test_a_program_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
     assert not any(alive(pid) for pid in pids)
 
 
-QUICK = Patience(period_seconds=0.1, answer_seconds=0.3, silence_seconds=0.8, misses=2)
+QUICK = LivenessPolicy(period_seconds=0.1, answer_seconds=0.3, silence_seconds=0.8, misses=2)
 
 
 @asynccontextmanager
@@ -193,7 +193,7 @@ async def hanging(tmp_path: Path, restart: bool) -> AsyncIterator[tuple[Supervis
             door=lambda ready: Door("127.0.0.1", ready["port"]),
             restart=restart,
         )
-        supervisor = Supervisor(run, [program], told.append, pace=Pace(0.05, QUICK))
+        supervisor = Supervisor(run, [program], told.append, pace=RestartPace(0.05, QUICK))
         try:
             await supervisor.start()
             kill(supervisor.pids["hangs"], signal.SIGSTOP)

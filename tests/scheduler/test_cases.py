@@ -14,7 +14,7 @@ from case_manifests import NOW, full, manifests
 from cli.simulate.cluster_objects import CLUSTER_KINDS
 from cli.simulate.cluster_run import decide
 from cli.simulate.manifests import Manifests
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from view.cluster_outcome import Outcome
 
 FOLDER = Path(__file__).parent / "cases"
@@ -31,7 +31,7 @@ def outcome(case: dict[str, Any]) -> Outcome:
     for document in manifests(case["given"]):
         found.add(document, "case")
     assert not found.skipped
-    settings = msgspec.convert(case.get("settings", {}), Settings)
+    settings = msgspec.convert(case.get("settings", {}), SchedulerSettings)
     return decide(found, NOW, settings, settle=case.get("settle", False))
 
 

@@ -19,9 +19,9 @@ from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
-SETTINGS = Settings(backoff=BackoffPolicy(0.001, 0.01), hold_grace_seconds=0.0)
+SETTINGS = SchedulerSettings(backoff=BackoffPolicy(0.001, 0.01), hold_grace_seconds=0.0)
 NODES, PODS_A_NODE = 12, 8
 REST = 40
 

@@ -14,8 +14,8 @@ from model.loadlimits import Statistic, StatisticKind, UsageLimits
 from model.scoring import ScoringStrategyType
 from model.workload import MatchPolicy
 from scheduler.configured import overlaid
-from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile, ScoredResource, ShapePoint
-from scheduler.settings import Settings
+from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, SchedulerProfile, ScoredResource, ShapePoint
+from scheduler.settings import SchedulerSettings
 
 
 def config(*profiles: dict[str, Any]) -> schedulerconfig.SchedulerConfig:
@@ -28,8 +28,8 @@ def koord(**plugins: dict[str, Any]) -> dict[str, Any]:
     return {"schedulerName": "koord-scheduler", "pluginConfig": told}
 
 
-def in_force(*profiles: dict[str, Any], base: Settings | None = None) -> Settings:
-    return overlaid(base or Settings(), config(*profiles)).settings
+def in_force(*profiles: dict[str, Any], base: SchedulerSettings | None = None) -> SchedulerSettings:
+    return overlaid(base or SchedulerSettings(), config(*profiles)).settings
 
 
 LOAD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -74,7 +74,7 @@ LOAD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("args", "expected"), LOAD.values(), ids=LOAD.keys())
 def test_measured_load(args: dict[str, Any], expected: dict[str, Any]) -> None:
     """Each argument is one setting; what is not said stays."""
-    base = Settings()
+    base = SchedulerSettings()
     assert in_force(koord(LoadAwareScheduling=args)) == msgspec.structs.replace(
         base, load=msgspec.structs.replace(base.load, **expected)
     )
@@ -83,7 +83,7 @@ def test_measured_load(args: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_gangs() -> None:
     """Timeout, match policy and preemption's switch."""
     args = {"enablePreemption": False, "defaultTimeout": "30s", "defaultMatchPolicy": "only-waiting"}
-    found = overlaid(Settings(), config(koord(Coscheduling=args)))
+    found = overlaid(SchedulerSettings(), config(koord(Coscheduling=args)))
     told = found.settings
     assert (told.preemption.enable, told.gang_timeout_seconds, told.gang_match_policy, found.switched) == (
         False,
@@ -91,7 +91,7 @@ def test_gangs() -> None:
         MatchPolicy.ONLY_WAITING,
         True,
     )
-    assert not overlaid(Settings(), config(koord(Coscheduling={"defaultTimeout": "1m"}))).switched
+    assert not overlaid(SchedulerSettings(), config(koord(Coscheduling={"defaultTimeout": "1m"}))).switched
 
 
 SCORES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -156,8 +156,8 @@ SCORES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_scores(profile: dict[str, Any], expected: dict[str, Any]) -> None:
     """For all names that share the profile, and a profile without a name is for the first of them."""
     score = msgspec.structs.replace(PROFILES[0].score, **expected)
-    assert in_force(profile).profiles == (Profile(PROFILES[0].names, score),)
-    assert in_force(profile | {"schedulerName": ""}).profiles == (Profile(PROFILES[0].names, score),)
+    assert in_force(profile).profiles == (SchedulerProfile(PROFILES[0].names, score),)
+    assert in_force(profile | {"schedulerName": ""}).profiles == (SchedulerProfile(PROFILES[0].names, score),)
 
 
 def test_two_names_told_apart() -> None:
@@ -172,7 +172,7 @@ def test_two_names_told_apart() -> None:
 
 def test_a_name_without_a_profile_gets_one() -> None:
     """scheduler_names alone."""
-    base = Settings(scheduler_names=("mine",), profiles=())
+    base = SchedulerSettings(scheduler_names=("mine",), profiles=())
     told = koord(NodeResourcesFit={"scoringStrategy": {"type": "MostAllocated"}}) | {"schedulerName": "mine"}
     (found,) = in_force(told, base=base).profiles
     assert (found.names, found.score.strategy) == (("mine",), ScoringStrategyType.BINPACK)
@@ -180,8 +180,8 @@ def test_a_name_without_a_profile_gets_one() -> None:
 
 def test_profiles_of_others() -> None:
     """Neither an unknown name nor kube-scheduler's is taken over by a document; it is said."""
-    stand_in = Profile(("default-scheduler",), PLAIN_SCORE, plain=True)
-    base = Settings(profiles=(*PROFILES, stand_in))
+    stand_in = SchedulerProfile(("default-scheduler",), PLAIN_SCORE, plain=True)
+    base = SchedulerSettings(profiles=(*PROFILES, stand_in))
     packing = {"scoringStrategy": {"type": "MostAllocated"}}
     for name in ("default-scheduler", "packing-scheduler"):
         told = koord(NodeResourcesFit=packing, Coscheduling={"enablePreemption": False}) | {"schedulerName": name}
@@ -197,21 +197,21 @@ def test_what_is_shipped_changes_nothing() -> None:
     """deploy/koordinator: its values are those that hold without it, and nothing of it is idle."""
     shipped = Path(__file__).parents[2] / "deploy" / "koordinator" / "scheduler-config.yaml"
     told = schedulerconfig.read(yaml.safe_load(shipped.read_text())["data"])
-    found = overlaid(Settings(), told)
-    assert (found.settings, found.switched, found.unserved, told.unserved) == (Settings(), True, (), ())
+    found = overlaid(SchedulerSettings(), told)
+    assert (found.settings, found.switched, found.unserved, told.unserved) == (SchedulerSettings(), True, (), ())
 
 
 def test_kube_schedulers_name_is_refused() -> None:
     """But for a profile that does what kube-scheduler does."""
     for wrong in ({"scheduler_names": ["default-scheduler"]}, {"profiles": [{"names": ["default-scheduler"]}]}):
         with pytest.raises(msgspec.ValidationError, match="default-scheduler is kube-scheduler's"):
-            msgspec.convert(wrong, Settings)
+            msgspec.convert(wrong, SchedulerSettings)
     plain = {"profiles": [{"names": ["default-scheduler"], "plain": True}], "scheduler_names": ["default-scheduler"]}
-    assert msgspec.convert(plain, Settings).plain == {"default-scheduler"}
+    assert msgspec.convert(plain, SchedulerSettings).plain == {"default-scheduler"}
 
 
 def test_a_name_given_twice() -> None:
     """kube-scheduler refuses that; here the first counts, and it is said."""
-    found = overlaid(Settings(), config(koord(Coscheduling={"enablePreemption": False}), koord()))
+    found = overlaid(SchedulerSettings(), config(koord(Coscheduling={"enablePreemption": False}), koord()))
     assert not found.settings.preemption.enable
     assert found.unserved == ("profile koord-scheduler: is given twice, and the first one counts",)

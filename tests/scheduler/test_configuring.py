@@ -12,8 +12,8 @@ from kube import objects
 from model.scoring import ScoringStrategyType
 from scheduler.cache import facts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile
-from scheduler.settings import Settings
+from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, SchedulerProfile
+from scheduler.settings import SchedulerSettings
 
 NAME = "koord-scheduler-config"
 OFF, ON = "enablePreemption: false", "enablePreemption: true"
@@ -103,7 +103,7 @@ def test_a_wrong_document_from_the_start_evicts_nobody() -> None:
 
 def test_a_deleted_document_brings_the_settings_back() -> None:
     """Those of the scheduler's own file, whatever they are."""
-    base = Settings(preemption=PreemptionPolicySettings(enable=False))
+    base = SchedulerSettings(preemption=PreemptionPolicySettings(enable=False))
     world = tell(World(base), config(ON))
     world.see(raw_node(batch_cpu="1000"), raw_pod("low", batch_cpu="1000", node_name="n1", priority=1)).turn()
     assert world.cycle.settings.preemption.enable
@@ -144,7 +144,7 @@ def test_thresholds_of_measured_load() -> None:
 
 def test_scoring() -> None:
     """Pods are spread, then packed."""
-    world = World(Settings(profiles=(Profile(PROFILES[0].names),)))
+    world = World(SchedulerSettings(profiles=(SchedulerProfile(PROFILES[0].names),)))
     world.see(raw_node("a"), raw_node("b"), raw_pod("there", batch_cpu="500", node_name="a"))
     world.see(raw_pod("first", batch_cpu="100")).turn()
     assert world.binder.assigned["first"] == "b"
@@ -167,7 +167,7 @@ def test_the_timeout_of_gangs_that_name_none() -> None:
     assert {key: each.gang.spec.timeout_seconds for key, each in found.items() if each} == {"plain": 30, "own": 77}
 
 
-STAND_IN = Settings(profiles=(*PROFILES, Profile(("default-scheduler",), PLAIN_SCORE, plain=True)))
+STAND_IN = SchedulerSettings(profiles=(*PROFILES, SchedulerProfile(("default-scheduler",), PLAIN_SCORE, plain=True)))
 
 
 def test_a_plain_profile_knows_nothing_of_gangs() -> None:

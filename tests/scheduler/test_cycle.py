@@ -11,7 +11,7 @@ from kube import objects
 from model.fault import KubernetesFault
 from model.reason import Reason
 from scheduler.core.queueing.backoff import BackoffPolicy
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]
 SHORT = "0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu."
@@ -106,7 +106,7 @@ def test_a_failed_write_about_pods_that_are_held_is_made_good() -> None:
 
 def test_bind_failure_in_mid_gang_releases_the_rest() -> None:
     """With one binding at a time the second fails: the third is not tried, both are tried together later."""
-    world = World(Settings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
+    world = World(SchedulerSettings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
     world.binder.failures["w1"] = KubernetesFault("POST", "403 forbidden", status=403)
     world.turn()
     assert world.binder.assigned == {"w0": "n1"}
@@ -247,7 +247,7 @@ def test_room_given_up_by_an_assumed_pod_wakes(node: str, batch_cpu: str) -> Non
 
 def test_a_phase_survives_a_failed_write() -> None:
     """The status that is written in the end is the one that was decided, with the phase it had reached."""
-    world = World(Settings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="2000"), raw_group())
+    world = World(SchedulerSettings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="2000"), raw_group())
     world.see(*(bound(f"w{i}", phase="Running") for i in range(3))).turn()
     assert world.writer.statuses["train"].phase == "Running"
     world.writer.failing = True
@@ -258,7 +258,7 @@ def test_a_phase_survives_a_failed_write() -> None:
 
 def test_a_lost_answer_keeps_the_room() -> None:
     """A binding that was made although its answer got lost is charged, and no second pod goes to its room."""
-    world = World(Settings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="500"), raw_pod())
+    world = World(SchedulerSettings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="500"), raw_pod())
     world.binder.lost, world.binder.silent = {"p1"}, 2
     world.turn()
     world.see(raw_pod("p2")).turn()
@@ -327,7 +327,9 @@ def test_a_large_head_does_not_block_others() -> None:
 
 def test_budget_leaves_the_rest_for_the_next_turn() -> None:
     """A turn stops after its budget, in order, and says that there is more."""
-    world = World(Settings(workloads_per_cycle=1)).see(raw_node(), raw_pod("b", created=2.0), raw_pod("a", created=1.0))
+    world = World(SchedulerSettings(workloads_per_cycle=1)).see(
+        raw_node(), raw_pod("b", created=2.0), raw_pod("a", created=1.0)
+    )
     assert world.turn().more
     assert world.binder.assigned == {"a": "n1"}
     assert not world.turn().more

@@ -15,7 +15,7 @@ from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Turn
 
 
@@ -44,7 +44,7 @@ class Cluster:
     """Everything a turn decides is done before the next one; evicted pods end, and are not replaced."""
 
     def __init__(self, capacities: list[int]) -> None:
-        configured = Settings()
+        configured = SchedulerSettings()
         self.cycle = Cycle(ClusterCache(configured.served), configured)
         self.capacity = {f"n{i}": cpu for i, cpu in enumerate(capacities)}
         self.pods: dict[str, objects.Pod] = {}

@@ -20,12 +20,12 @@ from reviews_fake import AUDIENCE, FakeCluster
 from agent.edge.link import LinkAccess, LinkClient
 from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.report import AgentHello
 from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.link.callers import ReviewedCallers
-from scheduler.link.stream import Limits
+from scheduler.link.stream import StreamLimits
 from wire.v1 import link_pb2_grpc
 
 TOKEN = "agent-n1-token"
@@ -43,7 +43,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.authority = Authority("test")
+        self.authority = LocalAuthority("test")
         self.cluster = FakeCluster()
         self.cluster.add_agent(TOKEN, "n1")
         self.node_reports = FakeDesk()
@@ -65,7 +65,7 @@ class World:
         return link
 
     @asynccontextmanager
-    async def serving(self, limits: Limits = Limits(costs_interval_seconds=0.02)) -> AsyncIterator[None]:  # noqa: B008
+    async def serving(self, limits: StreamLimits = StreamLimits(costs_interval_seconds=0.02)) -> AsyncIterator[None]:  # noqa: B008
         client: Any = self.cluster
         callers = ReviewedCallers(client, AUDIENCE, "sublet-system:sublet-agent")
         servicer = NodeLinkServicer(self.node_reports, callers, asyncio.get_running_loop().time, limits)
@@ -101,13 +101,13 @@ def another_account(world: World) -> None:
 
 
 def expired(world: World) -> None:
-    long_ago = Authority("test", datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=400))
+    long_ago = LocalAuthority("test", datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=400))
     (world.folder / "ca.crt").write_bytes(long_ago.certificate_pem)
     world.write(*long_ago.issue("scheduler"))
 
 
 def another_authority(world: World) -> None:
-    (world.folder / "ca.crt").write_bytes(Authority("other").certificate_pem)
+    (world.folder / "ca.crt").write_bytes(LocalAuthority("other").certificate_pem)
 
 
 def another_host(world: World) -> None:

@@ -19,11 +19,11 @@ from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 
 def loop_of(binder: FakeBinder, clock: FakeClock, leads: list[bool]) -> Loop:
-    settings = Settings()
+    settings = SchedulerSettings()
     cache = ClusterCache(settings.served, settings.load, settings.gangs)
     outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
     publisher = Publisher(outlets, FakeMeter(), clock, settings)

@@ -35,7 +35,7 @@ def test_help_says_defaults_and_where_settings_are_listed(capsys: pytest.Capture
 def test_an_empty_settings_file_is_the_defaults(text: str, tmp_path: Path) -> None:
     """Somebody keeps one for later."""
     (tmp_path / "settings").write_text(text)
-    assert settings.load(tmp_path / "settings") == settings.Settings()
+    assert settings.load(tmp_path / "settings") == settings.SchedulerSettings()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_settings_file(tmp_path: Path, text: str, told: str) -> None:
         with pytest.raises(ConfigurationFault, match=told):
             settings.load(path)
     else:
-        assert settings.load(path) != settings.Settings()
+        assert settings.load(path) != settings.SchedulerSettings()
 
 
 def test_a_fault_is_one_line(tmp_path: Path, certificate: Any, capsys: pytest.CaptureFixture[str]) -> None:

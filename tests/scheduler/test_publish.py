@@ -18,8 +18,8 @@ from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
-from scheduler.settings import Settings
-from scheduler.steps.turn import Batch, Bind, Eviction, GangNote, Note, Turn
+from scheduler.settings import SchedulerSettings
+from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangNote, Note, Turn
 
 POD = Named("default", "p1", "u1")
 GANG = Named("default", "train", "u2")
@@ -38,13 +38,13 @@ class SlowWriter(FakeWriter):
         await super().unscheduled(pod, message, first=first, nominated=nominated)
 
 
-def publisher_of(binder: FakeBinder, writer: FakeWriter, settings: Settings) -> Publisher:
+def publisher_of(binder: FakeBinder, writer: FakeWriter, settings: SchedulerSettings) -> Publisher:
     outlets = Outlets(binder, writer, FakeEvictor(), FakeAnnouncer())
     return Publisher(outlets, FakeMeter(), FakeClock(), settings)
 
 
-def batch() -> Batch:
-    return Batch(WorkloadId.pod("default/p1"), False, (Bind(POD, Placement("default/p1", "u1", "n1"), 0.0),))
+def batch() -> BindingBatch:
+    return BindingBatch(WorkloadId.pod("default/p1"), False, (Bind(POD, Placement("default/p1", "u1", "n1"), 0.0),))
 
 
 def test_no_condition_is_written_after_the_binding() -> None:
@@ -52,7 +52,7 @@ def test_no_condition_is_written_after_the_binding() -> None:
 
     async def body() -> None:
         writer, binder, told = SlowWriter(), FakeBinder(), list[facts.Fact]()
-        publisher = publisher_of(binder, writer, Settings())
+        publisher = publisher_of(binder, writer, SchedulerSettings())
         async with asyncio.TaskGroup() as group:
             publisher.publish(Turn(notes=[Note(POD, "one")]), group, told.append)
             await writer.begun.wait()
@@ -73,7 +73,7 @@ def test_the_newest_status_wins() -> None:
 
     async def body() -> None:
         writer = FakeWriter()
-        publisher = publisher_of(FakeBinder(), writer, Settings())
+        publisher = publisher_of(FakeBinder(), writer, SchedulerSettings())
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 publisher.publish(
@@ -86,7 +86,7 @@ def test_the_newest_status_wins() -> None:
     asyncio.run(body())
 
 
-AT_ONCE = Settings(backoff=BackoffPolicy(0.0, 0.0))
+AT_ONCE = SchedulerSettings(backoff=BackoffPolicy(0.0, 0.0))
 
 
 def publish(turn: Turn, binder: FakeBinder, writer: FakeWriter) -> list[facts.Fact]:
@@ -261,7 +261,7 @@ def test_an_uncertain_binding_is_not_repeated_by_who_does_not_lead() -> None:
         binder.failures["p1"] = KubernetesFault("POST", "no answer")
         outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
         async with asyncio.TaskGroup() as group:
-            Publisher(outlets, FakeMeter(), FakeClock(), Settings()).publish(
+            Publisher(outlets, FakeMeter(), FakeClock(), SchedulerSettings()).publish(
                 Turn(batches=[batch()]), group, told.append
             )
             await asyncio.sleep(0.5)
@@ -305,7 +305,7 @@ class SlowBinder(FakeBinder):
 def lone(count: int) -> Turn:
     pods = [Named("default", f"p{number}", f"u{number}") for number in range(count)]
     binds = [Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods]
-    return Turn(batches=[Batch(WorkloadId.pod(bind.pod.key), False, (bind,)) for bind in binds])
+    return Turn(batches=[BindingBatch(WorkloadId.pod(bind.pod.key), False, (bind,)) for bind in binds])
 
 
 def test_bindings_come_before_more_decisions() -> None:
@@ -313,7 +313,7 @@ def test_bindings_come_before_more_decisions() -> None:
 
     async def body() -> None:
         binder = SlowBinder()
-        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=2))
+        publisher = publisher_of(binder, FakeWriter(), SchedulerSettings(concurrent_binds=2))
         async with asyncio.TaskGroup() as group:
             publisher.publish(lone(4), group, lambda fact: None)
             waiting = asyncio.create_task(publisher.bindings_first())
@@ -335,7 +335,7 @@ def test_bindings_come_before_more_decisions() -> None:
 def test_a_binding_that_hangs_holds_up_no_decision() -> None:
     async def body() -> None:
         binder = SlowBinder()
-        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=1))
+        publisher = publisher_of(binder, FakeWriter(), SchedulerSettings(concurrent_binds=1))
         async with asyncio.TaskGroup() as group:
             publisher.publish(lone(2), group, lambda fact: None)
             await publisher.bindings_first()
@@ -346,9 +346,9 @@ def test_a_binding_that_hangs_holds_up_no_decision() -> None:
     asyncio.run(body())
 
 
-def gang_of(size: int) -> Batch:
+def gang_of(size: int) -> BindingBatch:
     pods = [Named("default", f"m{number}", f"v{number}") for number in range(size)]
-    return Batch(
+    return BindingBatch(
         WorkloadId.gang("default/train"), True, tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods)
     )
 
@@ -359,7 +359,7 @@ def test_a_stop_binds_what_was_begun_to_its_end() -> None:
     async def body() -> None:
         binder, announcer, told = SlowBinder(), FakeAnnouncer(), list[facts.Fact]()
         outlets = Outlets(binder, FakeWriter(), FakeEvictor(), announcer)
-        publisher = Publisher(outlets, FakeMeter(), FakeClock(), Settings(concurrent_binds=1))
+        publisher = Publisher(outlets, FakeMeter(), FakeClock(), SchedulerSettings(concurrent_binds=1))
         async with asyncio.TaskGroup() as group:
             publisher.publish(Turn(batches=[gang_of(3), batch()]), group, told.append)
             await settled()
@@ -387,7 +387,7 @@ def test_a_stop_does_not_wait_for_a_binding_that_hangs() -> None:
     """It ends within the bound, and one line says which pod may be bound yet and how many were not tried."""
 
     async def body() -> None:
-        publisher = publisher_of(SlowBinder(), FakeWriter(), Settings(concurrent_binds=1))
+        publisher = publisher_of(SlowBinder(), FakeWriter(), SchedulerSettings(concurrent_binds=1))
         loop = asyncio.get_running_loop()
         group = asyncio.TaskGroup()
         with contextlib.suppress(asyncio.CancelledError), capture_logs() as logs:
@@ -411,7 +411,7 @@ def test_a_stop_waits_until_a_failed_binding_is_certain(fault: str) -> None:
     async def body() -> None:
         binder, told = FakeBinder(), list[facts.Fact]()
         binder.failures["m0"] = KubernetesFault("POST", fault, status=403 if fault == "refused" else 0)
-        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=1))
+        publisher = publisher_of(binder, FakeWriter(), SchedulerSettings(concurrent_binds=1))
         async with asyncio.TaskGroup() as group:
             publisher.publish(Turn(batches=[gang_of(2)]), group, told.append)
             while binder.failures:
@@ -455,7 +455,7 @@ def test_no_status_is_written_before_its_mark() -> None:
     async def body() -> None:
         writer = FakeWriter()
         writer.unmarkable = KubernetesFault("PATCH", "no answer")
-        publisher = publisher_of(FakeBinder(), writer, Settings())
+        publisher = publisher_of(FakeBinder(), writer, SchedulerSettings())
         async with asyncio.TaskGroup() as group:
             publisher.publish(Turn(gang_notes=[MARKED]), group, lambda fact: None)
             await asyncio.sleep(100)

@@ -12,7 +12,7 @@ from kube import objects
 from model.reason import Reason
 from scheduler.answers import SchedulerAnswers
 from scheduler.link.node_reports import NodeReports
-from scheduler.ports import PodAnswer
+from scheduler.ports import PodExplanation
 
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}
 GROUPED = {"annotations": {"scheduling.k8s.io/group-name": "train"}}
@@ -29,7 +29,7 @@ def told(world: World) -> list[tuple[str, str]]:
     return [(name, text.partition("nothing acts on ")[2].partition(" yet: ")[0]) for name, text in events]
 
 
-def answer(world: World, name: str) -> PodAnswer:
+def answer(world: World, name: str) -> PodExplanation:
     node_reports = NodeReports(world.cache, world.history, world.clock)
     found = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock).pod("default", name)
     assert found is not None

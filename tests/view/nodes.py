@@ -6,7 +6,7 @@ from typing import Any
 
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
-from view.simulated_node import SimulatedNode
+from view.simulated_node import NodeDecisions
 
 GIB = 1 << 30
 
@@ -29,7 +29,7 @@ CEILING = decision(
 )
 
 
-def simulated_node(**fields: Any) -> SimulatedNode:
+def simulated_node(**fields: Any) -> NodeDecisions:
     """A node of 4 CPUs that lends, and limits nothing."""
     facts = {
         "node": "n",
@@ -41,4 +41,4 @@ def simulated_node(**fields: Any) -> SimulatedNode:
         "ceiling": CEILING,
         "period_us": 100_000,
     }
-    return SimulatedNode(**(facts | fields))
+    return NodeDecisions(**(facts | fields))

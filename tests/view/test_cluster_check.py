@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from model.finding import Finding, Verdict, refused
-from view.cluster_check import DEFINITIONS, ClusterFacts, findings
+from model.finding import Finding, Severity, refused
+from view.cluster_check import DEFINITIONS, CheckedCluster, findings
 
-GOOD = ClusterFacts(
+GOOD = CheckedCluster(
     version=(1, 32),
     version_text="v1.32.0",
     policies=True,
@@ -25,32 +25,37 @@ def row(check: str, **changes: object) -> Finding:
 
 def test_a_good_cluster_has_nothing_to_mend():
     rows = findings(GOOD)
-    assert {each.verdict for each in rows} == {Verdict.OK} and not refused(rows)
+    assert {each.verdict for each in rows} == {Severity.OK} and not refused(rows)
 
 
-CASES: dict[str, tuple[str, dict[str, object], Verdict, str]] = {
-    "too old": ("Kubernetes", {"version": (1, 22), "version_text": "v1.22.4"}, Verdict.REFUSED, "1.24+"),
-    "no admission policies": ("admission policies", {"policies": False}, Verdict.LIMITED, "other nodes"),
-    "policies before they were whole": ("admission policies", {"version": (1, 28)}, Verdict.LIMITED, "1.30+"),
-    "another architecture": ("nodes", {"nodes": ((("s390x", "6.1", "crio"), 1),)}, Verdict.LIMITED, "no image"),
-    "no node": ("nodes", {"nodes": ()}, Verdict.LIMITED, "nothing to lend"),
+CASES: dict[str, tuple[str, dict[str, object], Severity, str]] = {
+    "too old": ("Kubernetes", {"version": (1, 22), "version_text": "v1.22.4"}, Severity.REFUSED, "1.24+"),
+    "no admission policies": ("admission policies", {"policies": False}, Severity.LIMITED, "other nodes"),
+    "policies before they were whole": ("admission policies", {"version": (1, 28)}, Severity.LIMITED, "1.30+"),
+    "another architecture": ("nodes", {"nodes": ((("s390x", "6.1", "crio"), 1),)}, Severity.LIMITED, "no image"),
+    "no node": ("nodes", {"nodes": ()}, Severity.LIMITED, "nothing to lend"),
     "too few rights": (
         "your permissions",
         {"denied": ("create namespaces",)},
-        Verdict.REFUSED,
+        Severity.REFUSED,
         "not create namespaces",
     ),
-    "no definitions": ("Koordinator's definitions", {"definitions": frozenset()}, Verdict.LIMITED, "kubectl create -k"),
+    "no definitions": (
+        "Koordinator's definitions",
+        {"definitions": frozenset()},
+        Severity.LIMITED,
+        "kubectl create -k",
+    ),
     "Koordinator runs": (
         "other colocation",
         {"workloads": ("koordinator-system/koordlet", "koordinator-system/koord-manager")},
-        Verdict.REFUSED,
+        Severity.REFUSED,
         "Koordinator's agent (koordinator-system/koordlet), Koordinator's manager",
     ),
     "somebody lends": (
         "other colocation",
         {"foreign": ("a", "b", "c", "d", "e")},
-        Verdict.REFUSED,
+        Severity.REFUSED,
         "a, b, c and 2 more",
     ),
 }

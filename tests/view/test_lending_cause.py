@@ -8,16 +8,16 @@ import pytest
 from model.lender import SILENT_SECONDS
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
-from view.lending_cause import Account, lending
+from view.lending_cause import LendingRecord, lending
 
 NOW = 10_000.0
 DEGRADE = 900.0
-WELL = Account(
+WELL = LendingRecord(
     "n1", NOW - 30, True, "LendingActive", NOW - 40, ResourceVector({BATCH_CPU: 2000, BATCH_MEMORY: 1 << 30})
 )
 
 
-def account(**changes: object) -> Account:
+def account(**changes: object) -> LendingRecord:
     return msgspec.structs.replace(WELL, **changes)
 
 
@@ -50,7 +50,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("told", "expected"), CASES.values(), ids=CASES.keys())
-def test_the_nearest_cause(told: Account, expected: Reason) -> None:
+def test_the_nearest_cause(told: LendingRecord, expected: Reason) -> None:
     assert lending(told, NOW, DEGRADE).reason is expected
 
 
@@ -94,7 +94,7 @@ HEADLINES = {
 
 
 @pytest.mark.parametrize(("told", "expected"), HEADLINES.values(), ids=HEADLINES.keys())
-def test_the_headline_says_what_is_offered(told: Account, expected: str) -> None:
+def test_the_headline_says_what_is_offered(told: LendingRecord, expected: str) -> None:
     assert lending(told, NOW, DEGRADE).text.startswith(f"node {expected}")
 
 

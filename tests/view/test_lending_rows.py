@@ -8,35 +8,35 @@ from model.reason import Reason
 from tests.view.nodes import BATCH_CPU, BATCH_MEMORY, simulated_node
 from view.lending_rows import lending_rows, measured_text
 from view.simulated_node import SimulatedZone
-from view.table import Row
+from view.table import TableRow
 
 
 def test_terms_of_both_resources_stand_in_one_block() -> None:
     """In CPUs and GiB; a term that only one of them has leaves the other's cell empty; the sum is last."""
     assert lending_rows(simulated_node())[:5] == (
-        Row("batch", ("CPUs", "GiB"), "policy usage / request"),
-        Row("  capacity", ("+4.000", "+8.000")),
-        Row("  margin", ("-1.500", "")),
-        Row("  held", ("", "-1.000")),
-        Row("  = value", ("2.500", "7.000")),
+        TableRow("batch", ("CPUs", "GiB"), "policy usage / request"),
+        TableRow("  capacity", ("+4.000", "+8.000")),
+        TableRow("  margin", ("-1.500", "")),
+        TableRow("  held", ("", "-1.000")),
+        TableRow("  = value", ("2.500", "7.000")),
     )
 
 
 def test_a_resource_without_terms_is_one_row() -> None:
     """Mid where nothing is predicted."""
-    assert Row("mid: nothing is lent") in lending_rows(simulated_node())
+    assert TableRow("mid: nothing is lent") in lending_rows(simulated_node())
 
 
 def test_what_is_written_stands_there_as_exact_integers() -> None:
     """And what the agent keeps there for running pods."""
     rows = lending_rows(simulated_node(prepared=(BATCH_CPU, BATCH_MEMORY), kept=(BATCH_CPU,)))
-    assert Row("  kubernetes.io/batch-cpu", ("2500",)) in rows
+    assert TableRow("  kubernetes.io/batch-cpu", ("2500",)) in rows
     assert rows[-1].name.startswith("  the agent keeps kubernetes.io/batch-cpu at 2500 while running pods")
 
 
 def test_zones_have_a_row_each() -> None:
     zone = SimulatedZone("node-0", (BATCH_CPU, BATCH_MEMORY))
-    assert Row("  node-0", ("2.500", "7.000")) in lending_rows(simulated_node(zones=(zone,)))
+    assert TableRow("  node-0", ("2.500", "7.000")) in lending_rows(simulated_node(zones=(zone,)))
 
 
 def test_a_node_that_lends_nothing_says_why() -> None:
@@ -44,7 +44,7 @@ def test_a_node_that_lends_nothing_says_why() -> None:
     rows = lending_rows(simulated_node(degraded=Reason.NODE_METRICS_STALE))
     assert rows[0].name.startswith("nothing is lent: NodeMetricsStale, ")
     assert rows[0].name.endswith("(at most 15 min)")
-    assert rows[-1] == Row("the Node's batch and mid resources are removed")
+    assert rows[-1] == TableRow("the Node's batch and mid resources are removed")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agent.core.evict.order import Order, OrderOutcome
 from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
 from agent.core.evict.thrashing import remembered, thrashing
 from agent.core.evict.tick_facts import TickFacts, unit_of
-from agent.core.evict.victims import Choice, EvictionVictim, GangAccount, choose
+from agent.core.evict.victims import EvictionVictim, GangAccount, VictimChoice, choose
 from agent.core.limit.watch import Kill, LastResort
 from agent.core.observe.observation import Observation
 from agent.core.observe.usage import NodeUsage
@@ -142,7 +142,7 @@ def _outstanding(
     return need
 
 
-def _answered(need: EvictionNeed, choice: Choice, known: TickFacts) -> EvictionNeed:
+def _answered(need: EvictionNeed, choice: VictimChoice, known: TickFacts) -> EvictionNeed:
     """Whether enough goes, or anything."""
     if need.held is not None:
         return need

@@ -32,7 +32,7 @@ class EvictionVictim(msgspec.Struct, frozen=True):
     cost: str = ""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class VictimChoice(msgspec.Struct, frozen=True):
     """`victims` in order; `futile` are the needs without a victim, and what all possible victims would free of each."""
 
     victims: tuple[EvictionVictim, ...]
@@ -85,7 +85,9 @@ class GangAccount:
         return f"gang {cost.gang} {member}, {checkpoint}"
 
 
-def choose(needs: Iterable[EvictionNeed], known: TickFacts, gangs: GangAccount, passed_over: frozenset[str]) -> Choice:
+def choose(
+    needs: Iterable[EvictionNeed], known: TickFacts, gangs: GangAccount, passed_over: frozenset[str]
+) -> VictimChoice:
     """Victims for each need in turn; what goes for one counts for all. `passed_over` must not be chosen.
 
     No pod is evicted for a need that all possible victims together would hardly change.
@@ -102,7 +104,7 @@ def choose(needs: Iterable[EvictionNeed], known: TickFacts, gangs: GangAccount, 
             chosen.extend(_for(need, missing, useful, gangs, _MOST_AT_ONCE - len(chosen)))
         elif useful:
             futile[need] = together
-    return Choice(tuple(_needed(chosen, wanted, known)), futile)
+    return VictimChoice(tuple(_needed(chosen, wanted, known)), futile)
 
 
 def may_go(rule: Reason, pod: Pod, known: TickFacts) -> bool:

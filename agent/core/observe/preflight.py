@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from model.finding import Finding, Verdict
+from model.finding import Finding, Severity
 
 RECOMMENDED_KERNEL = (4, 19)
 CAP_KILL, CAP_SYS_RESOURCE = 5, 24
@@ -27,7 +27,7 @@ RIVALS = {
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
-class NodeFacts(msgspec.Struct, frozen=True):
+class PreflightFacts(msgspec.Struct, frozen=True):
     """What is there. `kubepods` is empty where none was found, `trouble` says why; `knobs` are the control files of the
     best-effort root that exist, `unwritable` those of them that cannot be written; `controllers` of cgroup v1 or v2;
     `rivals` are process names; `capabilities` is CapEff, None where unknown."""
@@ -48,7 +48,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     state_trouble: str = ""
 
 
-def findings(facts: NodeFacts) -> tuple[Finding, ...]:
+def findings(facts: PreflightFacts) -> tuple[Finding, ...]:
     """Every check in the order a person would ask; each says what follows for lending."""
     return (
         _kernel(facts),
@@ -61,7 +61,7 @@ def findings(facts: NodeFacts) -> tuple[Finding, ...]:
     )
 
 
-def _limits(facts: NodeFacts) -> Iterator[Finding]:
+def _limits(facts: PreflightFacts) -> Iterator[Finding]:
     """What can be said only of cgroups that were found."""
     yield _controllers(facts)
     yield _writable(facts)
@@ -69,89 +69,91 @@ def _limits(facts: NodeFacts) -> Iterator[Finding]:
     yield _memory(facts)
 
 
-def _kernel(facts: NodeFacts) -> Finding:
+def _kernel(facts: PreflightFacts) -> Finding:
     found = _VERSION.match(facts.kernel)
     version = tuple(int(part) for part in found.groups()) if found else (0, 0)
     if version >= RECOMMENDED_KERNEL:
         return Finding("kernel", facts.kernel)
     recommended = ".".join(map(str, RECOMMENDED_KERNEL))
     return Finding(
-        "kernel", facts.kernel, "CPU quotas throttle more than they should", Verdict.LIMITED, recommended + "+"
+        "kernel", facts.kernel, "CPU quotas throttle more than they should", Severity.LIMITED, recommended + "+"
     )
 
 
-def _cgroups(facts: NodeFacts) -> Finding:
+def _cgroups(facts: PreflightFacts) -> Finding:
     if facts.kubepods:
         return Finding("cgroups", f"v{facts.cgroup_version}, {facts.driver} driver, {facts.kubepods}")
-    return Finding("cgroups", facts.trouble, "nothing can be measured or limited", Verdict.REFUSED, "see --kubepods")
+    return Finding("cgroups", facts.trouble, "nothing can be measured or limited", Severity.REFUSED, "see --kubepods")
 
 
-def _controllers(facts: NodeFacts) -> Finding:
+def _controllers(facts: PreflightFacts) -> Finding:
     effects = {"cpu": "best effort's CPU cannot be held back", "memory": "memory cannot be measured"}
     if missing := [name for name in effects if name not in facts.controllers]:
         effect = "; ".join(effects[name] for name in missing)
-        return Finding("controllers", f"without {', '.join(missing)}", effect, Verdict.REFUSED, "enable them at boot")
+        return Finding("controllers", f"without {', '.join(missing)}", effect, Severity.REFUSED, "enable them at boot")
     wanted = {"cpuset": "policy cpuset does not work", "pids": "a fork bomb in a batch pod is not held back"}
     if missing := [name for name in wanted if name not in facts.controllers]:
         effect = "; ".join(wanted[name] for name in missing)
-        return Finding("controllers", f"without {', '.join(missing)}", effect, Verdict.LIMITED)
+        return Finding("controllers", f"without {', '.join(missing)}", effect, Severity.LIMITED)
     return Finding("controllers", ", ".join(sorted(facts.controllers)))
 
 
-def _writable(facts: NodeFacts) -> Finding:
+def _writable(facts: PreflightFacts) -> Finding:
     if not facts.unwritable:
         return Finding("control files", "writable")
     effect = "only mode observe works"
-    return Finding("control files", f"read-only: {', '.join(facts.unwritable)}", effect, Verdict.REFUSED, "run as root")
-
-
-def _idle(facts: NodeFacts) -> Finding:
-    if "cpu.idle" in facts.knobs:
-        return Finding("cpu.idle", "there")
     return Finding(
-        "cpu.idle", "missing", "best effort keeps the smallest weight instead", Verdict.LIMITED, "Linux 5.15"
+        "control files", f"read-only: {', '.join(facts.unwritable)}", effect, Severity.REFUSED, "run as root"
     )
 
 
-def _memory(facts: NodeFacts) -> Finding:
+def _idle(facts: PreflightFacts) -> Finding:
+    if "cpu.idle" in facts.knobs:
+        return Finding("cpu.idle", "there")
+    return Finding(
+        "cpu.idle", "missing", "best effort keeps the smallest weight instead", Severity.LIMITED, "Linux 5.15"
+    )
+
+
+def _memory(facts: PreflightFacts) -> Finding:
     if "memory.high" in facts.knobs:
         return Finding("memory.high", "there")
     effect = "best effort is evicted, not slowed, when memory runs short"
-    return Finding("memory.high", "missing", effect, Verdict.LIMITED, "cgroup v2")
+    return Finding("memory.high", "missing", effect, Severity.LIMITED, "cgroup v2")
 
 
-def _pressure(facts: NodeFacts) -> Finding:
+def _pressure(facts: PreflightFacts) -> Finding:
     """Windows below 2 s need the capability, see psi_trigger_create in kernel/sched/psi.c."""
     if not facts.pressure:
         effect = "counters are watched each 100 ms instead"
-        return Finding("pressure (PSI)", "missing", effect, Verdict.LIMITED, "Linux 4.20 with psi=1")
+        return Finding("pressure (PSI)", "missing", effect, Severity.LIMITED, "Linux 4.20 with psi=1")
     if not _able(facts, CAP_SYS_RESOURCE):
         effect = "triggers answer after 2 s; counters are watched each 100 ms"
-        return Finding("pressure (PSI)", "without CAP_SYS_RESOURCE", effect, Verdict.LIMITED, "grant it")
+        return Finding("pressure (PSI)", "without CAP_SYS_RESOURCE", effect, Severity.LIMITED, "grant it")
     return Finding("pressure (PSI)", "there, with short windows")
 
 
-def _kill(facts: NodeFacts) -> Finding:
+def _kill(facts: PreflightFacts) -> Finding:
     if facts.kill_file or _able(facts, CAP_KILL):
         return Finding("last resort", "cgroup.kill" if facts.kill_file else "SIGKILL")
     effect = "memory that runs out between two ticks is the kernel's to solve"
-    return Finding("last resort", "neither cgroup.kill nor CAP_KILL", effect, Verdict.LIMITED, "grant CAP_KILL")
+    return Finding("last resort", "neither cgroup.kill nor CAP_KILL", effect, Severity.LIMITED, "grant CAP_KILL")
 
 
-def _state(facts: NodeFacts) -> Finding:
+def _state(facts: PreflightFacts) -> Finding:
     if not facts.state_trouble:
         return Finding("state", facts.state)
     effect = "changed limits could not be put back later"
-    return Finding("state", facts.state_trouble, effect, Verdict.REFUSED, "mount a writable directory there")
+    return Finding("state", facts.state_trouble, effect, Severity.REFUSED, "mount a writable directory there")
 
 
-def _rivals(facts: NodeFacts) -> Finding:
+def _rivals(facts: PreflightFacts) -> Finding:
     names = sorted({f"{RIVALS[name]} ({name})" for name in facts.rivals})
     if not names:
         return Finding("other agents", "none")
     effect = "two agents would undo each other's limits"
-    return Finding("other agents", ", ".join(names), effect, Verdict.REFUSED, "remove them first")
+    return Finding("other agents", ", ".join(names), effect, Severity.REFUSED, "remove them first")
 
 
-def _able(facts: NodeFacts, bit: int) -> bool:
+def _able(facts: PreflightFacts, bit: int) -> bool:
     return facts.capabilities is not None and bool(facts.capabilities >> bit & 1)

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kube.dialects.coverage.rows import Asked, Asks, Row
+from kube.dialects.coverage.rows import Asked, Asks, CoverageRow
 
 _MOST_PLACES = 1000
 
 
-def asks(row: Row, value: object) -> bool:
+def asks(row: CoverageRow, value: object) -> bool:
     """Whether this value at the row's field asks for what the field is for."""
     if row.values and value not in row.values:
         return False
@@ -57,12 +57,12 @@ def places(value: object, parts: Sequence[str], place: str) -> Iterator[tuple[st
                 yield from places(each, parts[1:], f"{place}.{key}[{index}]")
 
 
-def first(rows: Iterable[Row], key: str, value: object) -> Row | None:
+def first(rows: Iterable[CoverageRow], key: str, value: object) -> CoverageRow | None:
     """The first row that is about this key and value."""
     return next((row for row in rows if fnmatchcase(key, row.field) and (not row.values or value in row.values)), None)
 
 
-def keyed(rows: Sequence[Row], told: Mapping[str, str] | None, place: str) -> Iterator[tuple[Row, str]]:
+def keyed(rows: Sequence[CoverageRow], told: Mapping[str, str] | None, place: str) -> Iterator[tuple[CoverageRow, str]]:
     """Rows that warn, and the places, of labels or annotations."""
     for key, value in (told or {}).items():
         row = first(rows, key, value)
@@ -70,9 +70,9 @@ def keyed(rows: Sequence[Row], told: Mapping[str, str] | None, place: str) -> It
             yield row, f"{place}[{key}]" + (f"={value}" if row.values else "")
 
 
-def gathered(found: Iterable[tuple[Row, str]]) -> tuple[Asked, ...]:
+def gathered(found: Iterable[tuple[CoverageRow, str]]) -> tuple[Asked, ...]:
     """By row, in the order in which rows were found first."""
-    by_row: dict[tuple[str, str], tuple[Row, list[str]]] = {}
+    by_row: dict[tuple[str, str], tuple[CoverageRow, list[str]]] = {}
     for row, place in found:
         known = by_row.setdefault((row.surface.value, row.name), (row, []))[1]
         if len(known) < _MOST_PLACES:

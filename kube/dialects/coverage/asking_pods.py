@@ -7,7 +7,7 @@ from typing import Any
 
 from kube.dialects.coverage import objects, pods
 from kube.dialects.coverage.asking import asks, first, gathered, keyed, places
-from kube.dialects.coverage.rows import Asked, Row, Surface
+from kube.dialects.coverage.rows import Asked, CoverageRow, Surface
 from kube.objects import ClusterColocationProfile, Container, Metadata, PodSpec
 
 _LABELS = tuple(row for row in pods.ROWS if row.surface is Surface.POD_LABEL)
@@ -17,7 +17,7 @@ _GROUP_FIELDS = tuple(row for row in pods.ROWS if row.surface is Surface.GANG an
 _PROFILE = tuple(row for row in objects.ROWS if row.surface is Surface.PROFILE)
 _QOS = "koordinator.sh/qosClass"
 
-_Found = Iterator[tuple[Row, str]]
+_Found = Iterator[tuple[CoverageRow, str]]
 
 
 def in_pod(metadata: Metadata, spec: PodSpec) -> tuple[Asked, ...]:

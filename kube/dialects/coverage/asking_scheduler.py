@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kube.dialects.coverage.asking import first, gathered
 from kube.dialects.coverage.objects import ROWS
-from kube.dialects.coverage.rows import Asked, Row, Surface
+from kube.dialects.coverage.rows import Asked, CoverageRow, Surface
 from kube.dialects.koordinator.schedulerconfig import arguments
 from model.fault import ConfigurationFault
 
@@ -22,7 +22,7 @@ def in_scheduler_config(data: Mapping[str, str]) -> tuple[Asked, ...]:
         return ()
 
 
-def _asked(data: Mapping[str, str]) -> Iterator[tuple[Row, str]]:
+def _asked(data: Mapping[str, str]) -> Iterator[tuple[CoverageRow, str]]:
     for plugin, args in arguments(data):
         for name, value in args.items():
             told = str(value).lower() if isinstance(value, bool) else value

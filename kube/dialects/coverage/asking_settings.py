@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kube.dialects.coverage.asking import asks, gathered, places
-from kube.dialects.coverage.rows import Asked, Row, Surface
+from kube.dialects.coverage.rows import Asked, CoverageRow, Surface
 from kube.dialects.coverage.settings import ROWS
 from kube.dialects.documents.document import parsed, part, value_of
 from kube.dialects.documents.selector import LabelSelector
@@ -43,20 +43,20 @@ def in_node_slo(source: NodeSLO | None) -> tuple[Asked, ...]:
     return gathered(_in_node_slo(spec))
 
 
-def _in_config(data: Mapping[str, str], labels: Mapping[str, str] | None) -> Iterator[tuple[Row, str]]:
+def _in_config(data: Mapping[str, str], labels: Mapping[str, str] | None) -> Iterator[tuple[CoverageRow, str]]:
     for key, text in sorted(data.items()):
         for place, layer in _layers(key, text, labels):
             yield from _asked(key, layer, place)
 
 
-def _in_node_slo(spec: dict[str, Any]) -> Iterator[tuple[Row, str]]:
+def _in_node_slo(spec: dict[str, Any]) -> Iterator[tuple[CoverageRow, str]]:
     for key, field in NODE_SLO_FIELDS.items():
         yield from _asked(key, spec.get(field), f"spec.{field}")
     for row, place in _asked(_HOSTS, {"applications": spec.get("hostApplications")}, "spec"):
         yield row, place.replace("spec.applications", "spec.hostApplications", 1)
 
 
-def _asked(key: str, layer: object, place: str) -> Iterator[tuple[Row, str]]:
+def _asked(key: str, layer: object, place: str) -> Iterator[tuple[CoverageRow, str]]:
     for row in _WARNING:
         first, *rest = row.field.split(".")
         if first == key:

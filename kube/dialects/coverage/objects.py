@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Row, Standing, Surface
+from kube.dialects.coverage.rows import Area, CoverageRow, Standing, Surface
 
 _NODE = "node.koordinator.sh/"
 _PROFILES = "apis/config/v1alpha1/cluster_colocation_profile_types.go"
 
 
-def _profile(field: str, told: str, example: Any) -> Row:
-    return Row(
+def _profile(field: str, told: str, example: Any) -> CoverageRow:
+    return CoverageRow(
         Surface.PROFILE,
         Area.PROFILES,
         f"spec.{field}",
@@ -40,7 +40,7 @@ _PROFILE = (
     _profile("labelSuffixes", "appended to a label's value", {"a": "-b"}),
     _profile("schedulerName", "who places the pod", "koord-scheduler"),
     _profile("patch", "a strategic merge patch of the pod", {"spec": {"hostNetwork": True}}),
-    Row(
+    CoverageRow(
         Surface.PROFILE,
         Area.PROFILES,
         "metadata.annotations[config.koordinator.sh/skip-update-resources]",
@@ -50,7 +50,7 @@ _PROFILE = (
         reader="kube/dialects/koordinator/profiles.py",
         example="",
     ),
-    Row(
+    CoverageRow(
         Surface.PROFILE,
         Area.PROFILES,
         "metadata.labels[config.koordinator.sh/controller-managed]",
@@ -62,9 +62,9 @@ _PROFILE = (
 )
 
 
-def _node(area: Area, name: str, standing: Standing, told: str, example: str = "", reader: str = "") -> Row:
+def _node(area: Area, name: str, standing: Standing, told: str, example: str = "", reader: str = "") -> CoverageRow:
     field = name if "/" in name else _NODE + name
-    return Row(
+    return CoverageRow(
         Surface.NODE, area, field, standing, told, source="apis/extension", reader=reader, example=example or "true"
     )
 
@@ -212,8 +212,8 @@ _NODES = (
 
 def _scheduler(
     area: Area, field: str, standing: Standing, told: str, example: Any, values: tuple[str, ...] = ()
-) -> Row:
-    return Row(
+) -> CoverageRow:
+    return CoverageRow(
         Surface.SCHEDULER,
         area,
         field,
@@ -226,7 +226,7 @@ def _scheduler(
     )
 
 
-def _measured(field: str, told: str, example: Any) -> Row:
+def _measured(field: str, told: str, example: Any) -> CoverageRow:
     return _scheduler(Area.LOAD, f"LoadAwareScheduling.{field}", Standing.HONOURED, told, example)
 
 
@@ -304,8 +304,10 @@ _SCHEDULER = (
 )
 
 
-def _kind(area: Area, name: str, standing: Standing, told: str, reader: str = "") -> Row:
-    return Row(Surface.KIND, area, name, standing, told, source="apis/scheduling, apis/slo, apis/quota", reader=reader)
+def _kind(area: Area, name: str, standing: Standing, told: str, reader: str = "") -> CoverageRow:
+    return CoverageRow(
+        Surface.KIND, area, name, standing, told, source="apis/scheduling, apis/slo, apis/quota", reader=reader
+    )
 
 
 _NOT_INSTALLED = "its definition is not installed, so kubectl says `no matches for kind`"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Asks, Row, Standing, Surface
+from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Standing, Surface
 
 _EXTENSION = "apis/extension/"
 _QUOTA = "quota.scheduling.koordinator.sh/"
@@ -18,15 +18,15 @@ _NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Suble
 
 def _label(
     area: Area, field: str, standing: Standing, told: str, example: str = "true", reader: str = "", **more: Any
-) -> Row:
-    return Row(Surface.POD_LABEL, area, field, standing, told, reader=reader, example=example, **more)
+) -> CoverageRow:
+    return CoverageRow(Surface.POD_LABEL, area, field, standing, told, reader=reader, example=example, **more)
 
 
 def _annotation(
     area: Area, field: str, standing: Standing, told: str, example: str, reader: str = "", **more: Any
-) -> Row:
+) -> CoverageRow:
     source = _EXTENSION if field.startswith(("scheduling.", "internal.")) else "apis/slo/v1alpha1/pod.go"
-    return Row(Surface.POD_ANNOTATION, area, field, standing, told, source, reader, example=example, **more)
+    return CoverageRow(Surface.POD_ANNOTATION, area, field, standing, told, source, reader, example=example, **more)
 
 
 _LABELS = (
@@ -430,9 +430,9 @@ _SCHEDULING_ANNOTATIONS = (
 )
 
 
-def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONOURED) -> Row:
+def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONOURED) -> CoverageRow:
     reader = "kube/dialects/gangs/membership.py" if standing is Standing.HONOURED else ""
-    return Row(
+    return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         name,
@@ -458,7 +458,7 @@ _GANG_ANNOTATIONS = (
     _gang(_GANG + "groups", "gangs that go together", '["default/train", "default/other"]'),
     _gang(_GANG + "match-policy", "which members count towards the minimum", "only-waiting"),
     _gang("pod-group.scheduling.sigs.k8s.io/match-policy", "the same", "only-waiting"),
-    Row(
+    CoverageRow(
         Surface.GANG,
         Area.GANGS,
         _GANG + "network-topology-spec",
@@ -479,8 +479,8 @@ _GANG_ANNOTATIONS = (
 )
 
 
-def _group(name: str, standing: Standing, told: str, example: Any, reader: str = "") -> Row:
-    return Row(
+def _group(name: str, standing: Standing, told: str, example: Any, reader: str = "") -> CoverageRow:
+    return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         f"spec.{name}",
@@ -510,8 +510,8 @@ _POD_GROUP = (
 )
 
 
-def _asked_for(area: Area, standing: Standing, told: str, field: str, reader: str = "") -> Row:
-    return Row(
+def _asked_for(area: Area, standing: Standing, told: str, field: str, reader: str = "") -> CoverageRow:
+    return CoverageRow(
         Surface.POD_RESOURCE,
         area,
         field,

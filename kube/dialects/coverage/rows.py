@@ -65,7 +65,7 @@ class Asks(StrEnum):
     POLICY = "its policy is neither empty nor none"
 
 
-class Row(msgspec.Struct, frozen=True):
+class CoverageRow(msgspec.Struct, frozen=True):
     """One field.
 
     `field` is its path: in settings the ConfigMap's key comes first, `*` stands for any letters of one name, `[]` for
@@ -101,7 +101,7 @@ class Row(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, frozen=True):
     """A row and the places of a document that ask for it, the first one first."""
 
-    row: Row
+    row: CoverageRow
     places: tuple[str, ...]
 
 

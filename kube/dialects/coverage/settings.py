@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Asks, Row, Standing, Surface
+from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Standing, Surface
 
 _CONFIG = "apis/configuration/slo_controller_config.go"
 _TYPES = "apis/slo/v1alpha1/nodeslo_types.go"
@@ -16,8 +16,8 @@ _LENDING_READER = "kube/dialects/koordinator/sloconfig.py"
 _SLO_READER = "kube/dialects/koordinator/nodeslo.py"
 
 
-def _lends(field: str, told: str, example: Any, **more: Any) -> Row:
-    return Row(
+def _lends(field: str, told: str, example: Any, **more: Any) -> CoverageRow:
+    return CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
         f"colocation-config.{field}",
@@ -30,8 +30,8 @@ def _lends(field: str, told: str, example: Any, **more: Any) -> Row:
     )
 
 
-def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[str, Any] | None = None) -> Row:
-    return Row(
+def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[str, Any] | None = None) -> CoverageRow:
+    return CoverageRow(
         Surface.SETTINGS,
         area,
         f"resource-threshold-config.{field}",
@@ -44,11 +44,13 @@ def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[
     )
 
 
-def _not_yet(area: Area, field: str, told: str, example: Any, asks: Asks = Asks.ON, **more: Any) -> Row:
-    return Row(Surface.SETTINGS, area, field, Standing.NOT_YET, told, source=_TYPES, asks=asks, example=example, **more)
+def _not_yet(area: Area, field: str, told: str, example: Any, asks: Asks = Asks.ON, **more: Any) -> CoverageRow:
+    return CoverageRow(
+        Surface.SETTINGS, area, field, Standing.NOT_YET, told, source=_TYPES, asks=asks, example=example, **more
+    )
 
 
-def _system(field: str, told: str, example: Any) -> Row:
+def _system(field: str, told: str, example: Any) -> CoverageRow:
     return _not_yet(Area.SYSTEM, f"system-config.{field}", told, example, Asks.VALUE)
 
 
@@ -56,7 +58,7 @@ _COLOCATION = (
     _lends("enable", "batch and mid resources are lent, or withdrawn", True),
     _lends("cpuReclaimThresholdPercent", "CPU that may be in use, lending included", 70),
     _lends("memoryReclaimThresholdPercent", "memory that may be in use, lending included", 70),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.cpuCalculatePolicy",
@@ -91,7 +93,7 @@ _COLOCATION = (
     _lends("metricAggregateDurationSeconds", "window of NodeMetric's averages, 60 s to an hour", 600),
     _lends("metricReportIntervalSeconds", "how often NodeMetric is written, 30 s to an hour", 120),
     _lends("metricAggregatePolicy.durations", "windows of the percentiles, at most 6", ["5m"]),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.metricMemoryCollectPolicy",
@@ -108,7 +110,7 @@ _COLOCATION = (
         "usageWithPageCache",
         values=("usageWithPageCache", "usageWithoutPageCache"),
     ),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.extensions",
@@ -230,7 +232,7 @@ _NODE_WIDE = (
 )
 
 _OTHERS = (
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.HOST,
         "host-application-config.applications[]",
@@ -240,7 +242,7 @@ _OTHERS = (
         reader=_SLO_READER,
         example={"name": "nginx", "priority": "koord-prod", "qos": "LS"},
     ),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.HOST,
         "host-application-config.applications[].strategy",
@@ -251,7 +253,7 @@ _OTHERS = (
         example={"a": 1},
         beside={"name": "nginx"},
     ),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.CPU_RATIOS,
         "cpu-normalization-config",
@@ -268,7 +270,7 @@ _OTHERS = (
         "no node's allocatable is amplified",
         {"enable": True, "resourceAmplificationRatio": {"cpu": 1.5}},
     ),
-    Row(
+    CoverageRow(
         Surface.SETTINGS,
         Area.SYSTEM,
         "extensions",
@@ -281,7 +283,7 @@ _OTHERS = (
 )
 
 _METRIC = tuple(
-    Row(
+    CoverageRow(
         Surface.NODE_METRIC,
         Area.LENDING,
         f"spec.metricCollectPolicy.{field}",
@@ -298,7 +300,7 @@ _METRIC = tuple(
         ("nodeMemoryCollectPolicy", "whether page cache counts as used", "usageWithPageCache"),
     )
 )
-_REPORT = Row(
+_REPORT = CoverageRow(
     Surface.NODE_METRIC,
     Area.LENDING,
     "status",

@@ -13,7 +13,7 @@ import msgspec
 from model import selector
 
 
-class Operator(StrEnum):
+class MatchOperator(StrEnum):
     """What a requirement says of its key."""
 
     IN = "In"
@@ -22,15 +22,15 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class MatchExpression(msgspec.Struct, frozen=True):
     """One of matchExpressions."""
 
     key: str
-    operator: Operator
+    operator: MatchOperator
     values: list[str] | None = None
 
     def __post_init__(self) -> None:
-        if bool(self.values) != (self.operator in (Operator.IN, Operator.NOT_IN)):
+        if bool(self.values) != (self.operator in (MatchOperator.IN, MatchOperator.NOT_IN)):
             raise ValueError("In and NotIn need values, Exists and DoesNotExist take none")
 
     def in_model(self) -> selector.Requirement:
@@ -42,7 +42,7 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     """An empty selector matches everything."""
 
     match_labels: dict[str, str] | None = None
-    match_expressions: list[Requirement] | None = None
+    match_expressions: list[MatchExpression] | None = None
 
     def in_model(self) -> selector.Selector:
         """matchLabels first, by key."""

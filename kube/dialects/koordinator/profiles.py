@@ -15,7 +15,7 @@ from kube.dialects.documents.document import check_depth, checked
 from kube.dialects.documents.selector import LabelSelector
 from kube.objects import ClusterColocationProfile, Int32
 from model.fault import ConfigurationFault
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.qos import QoSClass
 from model.selector import Selector
 
@@ -47,20 +47,20 @@ class _Fields(msgspec.Struct, frozen=True, rename="camel"):
     patch: dict[str, Any] | None = None
 
 
-def profile(source: ClusterColocationProfile) -> Profile:
+def profile(source: ClusterColocationProfile) -> ColocationProfile:
     """What cannot be read is told in the profile's `fault`; of the rest only its selectors count then."""
     name, spec = source.metadata.name, source.spec
     where = f"ClusterColocationProfile {name}: spec"
     if not isinstance(spec, dict):
-        return Profile(name, fault="" if spec is None else f"{where}: is not an object")
+        return ColocationProfile(name, fault="" if spec is None else f"{where}: is not an object")
     faults: list[ConfigurationFault] = []
     namespaces = _selector(spec, "namespaceSelector", where, faults)
     pods = _selector(spec, "selector", where, faults)
     fields = _fields(spec, where, faults)
     skips = ANNOTATION_SKIP_RESOURCES in (source.metadata.annotations or {})
     if fields is None or faults:
-        return Profile(name, namespaces, pods, fault=str(faults[0]))
-    return Profile(
+        return ColocationProfile(name, namespaces, pods, fault=str(faults[0]))
+    return ColocationProfile(
         name,
         namespaces,
         pods,

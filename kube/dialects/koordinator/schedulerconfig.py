@@ -83,7 +83,7 @@ class ResourceWeight(msgspec.Struct, frozen=True):
     weight: _Weight = 1
 
 
-class ShapePoint(msgspec.Struct, frozen=True):
+class UtilizationShapePoint(msgspec.Struct, frozen=True):
     """A point of RequestedToCapacityRatio's line."""
 
     utilization: Annotated[int, Meta(ge=0, le=100)] = 0
@@ -91,7 +91,7 @@ class ShapePoint(msgspec.Struct, frozen=True):
 
 
 class _Ratio(msgspec.Struct, frozen=True):
-    shape: list[ShapePoint] | None = None
+    shape: list[UtilizationShapePoint] | None = None
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,7 +102,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
     requested_to_capacity_ratio: _Ratio | None = None
 
     @property
-    def shape(self) -> tuple[ShapePoint, ...]:
+    def shape(self) -> tuple[UtilizationShapePoint, ...]:
         """Empty where there is none."""
         return tuple(self.requested_to_capacity_ratio.shape or ()) if self.requested_to_capacity_ratio else ()
 
@@ -240,7 +240,7 @@ def _profile(told: _Profile, where: str) -> ProfileArgs:
     return ProfileArgs(told.scheduler_name or "", weights=tuple(_weights(told, where).items()), **found)
 
 
-def _check_shape(shape: tuple[ShapePoint, ...], where: str) -> None:
+def _check_shape(shape: tuple[UtilizationShapePoint, ...], where: str) -> None:
     points = [point.utilization for point in shape]
     if points != sorted(set(points)):
         raise ConfigurationFault(

@@ -24,7 +24,7 @@ _UNTOLD = objects.PodStatus()
 _QOS = {member.value: member for member in KubernetesQoS}
 
 
-class Amounts(msgspec.Struct, frozen=True):
+class WrittenAmounts(msgspec.Struct, frozen=True):
     """Containers as written; `whole` is what the pod asks for as such, of no name and mostly empty.
 
     However many containers a pod has, what it asks for as a whole is an amount that 64 bits count with.
@@ -87,7 +87,7 @@ class Amounts(msgspec.Struct, frozen=True):
         return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
 
 
-def amounts_of(spec: objects.PodSpec, where: str, status: objects.PodStatus = _UNTOLD) -> Amounts:
+def amounts_of(spec: objects.PodSpec, where: str, status: objects.PodStatus = _UNTOLD) -> WrittenAmounts:
     """Containers request what counts while they are resized in place, too: the most of what is wanted, what the kubelet
     promised and what is in force; what it refused for good (Infeasible) is only wanted.
 
@@ -97,7 +97,7 @@ def amounts_of(spec: objects.PodSpec, where: str, status: objects.PodStatus = _U
     told = {item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
     refused = any(each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ())
     init = (_resized(_init_container(item, where), item, told, where, refused) for item in spec.init_containers or ())
-    return Amounts(
+    return WrittenAmounts(
         containers=tuple(_resized(_container(item, where), item, told, where, refused) for item in spec.containers),
         init=tuple(init),
         whole=_asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container(""),

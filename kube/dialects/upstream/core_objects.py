@@ -15,7 +15,7 @@ from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
 from kube.dialects.upstream import podstate
 from kube.dialects.upstream.affinity import affinity, spread
-from kube.dialects.upstream.amounts import Amounts, amounts_of
+from kube.dialects.upstream.amounts import WrittenAmounts, amounts_of
 from kube.dialects.upstream.storage import claim, volume
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
@@ -69,7 +69,7 @@ def _where(metadata: objects.Metadata) -> str:
     return f"Pod {metadata.namespace}/{metadata.name}"
 
 
-def _spec(source: objects.Pod, amounts: Amounts, defaults: GangDefaults) -> PodSpec:
+def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) -> PodSpec:
     metadata, spec = source.metadata, source.spec
     where, labels, annotations = _where(metadata), metadata.labels or {}, metadata.annotations or {}
     requests = amounts.requests()

@@ -13,7 +13,7 @@ from kube.dialects.documents.selector import one_of
 from kube.dialects.upstream.affinity import node_terms
 from model.pod.affinity import NodeTerm
 from model.selector import Operator, Requirement
-from model.storage import Claim, Volume
+from model.storage import Volume, VolumeClaim
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _NODE_LABELS = {
@@ -26,9 +26,9 @@ _NODE_LABELS = {
 _NO_ZONE = tuple(Requirement(label, Operator.DOES_NOT_EXIST) for label in (_ZONE, _REGION))
 
 
-def claim(source: objects.PersistentVolumeClaim) -> Claim:
+def claim(source: objects.PersistentVolumeClaim) -> VolumeClaim:
     """The claim, and the volume it names once it is bound."""
-    return Claim(source.metadata.namespace, source.metadata.name, source.spec.volume_name)
+    return VolumeClaim(source.metadata.namespace, source.metadata.name, source.spec.volume_name)
 
 
 def volume(source: objects.PersistentVolume) -> Volume:

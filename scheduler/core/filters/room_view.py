@@ -18,7 +18,7 @@ _MOST_TOLD = 12
 """What nodes are short of is counted by combination, of which each resource doubles the number."""
 
 
-class Need(msgspec.Struct, frozen=True, eq=False):
+class RoomNeed(msgspec.Struct, frozen=True, eq=False):
     """The columns a class asks for and how much; `unlisted` are resources that no node lists.
 
     `used` is one amount for each column of the snapshot, `scored` the same as scores count it.
@@ -31,19 +31,19 @@ class Need(msgspec.Struct, frozen=True, eq=False):
     scored: Amounts
 
 
-_NEEDS: ClassMemo[Need] = ClassMemo()
+_NEEDS: ClassMemo[RoomNeed] = ClassMemo()
 
 
-def need_of(resources: tuple[str, ...], pod_class: PodClass) -> Need:
+def need_of(resources: tuple[str, ...], pod_class: PodClass) -> RoomNeed:
     """What a class asks for, in columns."""
     return _NEEDS.get(pod_class, resources, lambda: _need(resources, pod_class))
 
 
-def _need(resources: tuple[str, ...], pod_class: PodClass) -> Need:
+def _need(resources: tuple[str, ...], pod_class: PodClass) -> RoomNeed:
     column_of = {name: column for column, name in enumerate(resources)}
     listed = [(column_of[name], min(n, LARGEST_AMOUNT)) for name, n in pod_class.request if name in column_of]
     scored = dict(pod_class.request) | dict(pod_class.estimate.scored)
-    return Need(
+    return RoomNeed(
         tuple(column for column, _ in listed),
         tuple(amount for _, amount in listed),
         tuple(name for name, _ in pod_class.request if name not in column_of),

@@ -17,7 +17,7 @@ from model.reason import Reason
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
 from scheduler.core.gangs.groups import subject_of
 from scheduler.core.gangs.holds import why_held
-from scheduler.core.gangs.minimum import Part, belongs, part_of, spec_of, topology_of
+from scheduler.core.gangs.minimum import GangPart, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
 from scheduler.core.picture.assignment import Requester
 from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
@@ -26,7 +26,7 @@ __all__ = [
     "Assembly",
     "Candidate",
     "Hold",
-    "Part",
+    "GangPart",
     "Roster",
     "assemble",
     "assemble_parts",
@@ -110,7 +110,7 @@ def assemble(subject: WorkloadId, members: Roster, gang: Gang | None) -> Assembl
     return assemble_parts(subject, (part_of(subject.name, members, gang),))
 
 
-def assemble_parts(subject: WorkloadId, parts: Sequence[Part]) -> Assembly:
+def assemble_parts(subject: WorkloadId, parts: Sequence[GangPart]) -> Assembly:
     """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
     own = tuple(part for part in parts if belongs(subject, part))
     unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
@@ -144,7 +144,7 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
     return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.spec.scheduler_name)
 
 
-def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
+def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
     sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
     bound = sum(part.had for part in parts)
     workload = Workload(
@@ -170,7 +170,7 @@ def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
     return Candidate(subject, workload, tuple(found for _, found, _ in sets), kins, profile)
 
 
-def _spec(parts: Sequence[Part]) -> GangSpec:
+def _spec(parts: Sequence[GangPart]) -> GangSpec:
     """One definition for a group: Strict where any of its gangs is, and as patient as the most patient of them."""
     first = parts[0].spec
     if len(parts) == 1:
@@ -193,24 +193,24 @@ def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
     return sets
 
 
-def _priority(part: Part) -> int:
+def _priority(part: GangPart) -> int:
     """The gang's own word, else that of its highest waiting member."""
     own = part.spec.priority
     return own if own is not None else max(pod.spec.priority for pod in part.members.pending)
 
 
-def _policy(parts: Sequence[Part]) -> PreemptionPolicy:
+def _policy(parts: Sequence[GangPart]) -> PreemptionPolicy:
     """The most restrictive word of the gangs and of their waiting members."""
     own = (part.spec.preemption_policy for part in parts if part.spec.preemption_policy is not None)
     members = (pod.spec.preemption_policy for part in parts for pod in part.members.pending)
     return min((*own, *members), key=_STRICTNESS.index)
 
 
-def _created(part: Part) -> float:
+def _created(part: GangPart) -> float:
     return part.gang.created_seconds if part.gang else part.members.counted[0].created_seconds
 
 
-def _complete(part: Part) -> float:
+def _complete(part: GangPart) -> float:
     """When the pod came that completed the minimum (Unix seconds); the newest one where some are gone since."""
     counted = part.members.counted
     return counted[min(part.spec.min_member, len(counted)) - 1].created_seconds if counted else _created(part)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from model.reason import Reason
 from model.workload import GangSource, MatchPolicy, WorkloadId
-from scheduler.core.gangs.minimum import Part, belongs, lacks_object, topology_of
+from scheduler.core.gangs.minimum import GangPart, belongs, lacks_object, topology_of
 from scheduler.core.gangs.roster import Roster
 
 
-def why_held(subject: WorkloadId, part: Part, parts: Sequence[Part]) -> tuple[Reason, str] | None:
+def why_held(subject: WorkloadId, part: GangPart, parts: Sequence[GangPart]) -> tuple[Reason, str] | None:
     """Why a gang keeps its whole workload from being tried, None where it does not."""
     if part.gang is None and lacks_object(part.members):
         detail = f"gang {part.key}: PodGroup {part.key} does not exist; create it, or correct the pods' label"
@@ -25,7 +25,7 @@ def why_held(subject: WorkloadId, part: Part, parts: Sequence[Part]) -> tuple[Re
     return None
 
 
-def _discord(subject: WorkloadId, part: Part) -> str:
+def _discord(subject: WorkloadId, part: GangPart) -> str:
     """What is wrong where a gang lists another group than the one that lists it."""
     if belongs(subject, part):
         return ""
@@ -33,7 +33,7 @@ def _discord(subject: WorkloadId, part: Part) -> str:
     return f"it is listed in group {subject.name} but lists {own} itself; give all of them one list"
 
 
-def _mixed(part: Part, parts: Sequence[Part]) -> str:
+def _mixed(part: GangPart, parts: Sequence[GangPart]) -> str:
     """What is wrong where members cannot be placed as one workload."""
     schedulers = sorted({pod.spec.scheduler_name for item in parts for pod in item.members.pending})
     if len(schedulers) > 1:
@@ -46,7 +46,7 @@ def _mixed(part: Part, parts: Sequence[Part]) -> str:
     return ""
 
 
-def _numbers(part: Part) -> str:
+def _numbers(part: GangPart) -> str:
     minimum, members = part.spec.min_member, part.members
     if part.spec.match is MatchPolicy.ONLY_WAITING:
         return f"{len(members.pending)} of {minimum} members wait, and by match policy only-waiting no others count"

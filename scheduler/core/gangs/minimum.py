@@ -18,7 +18,7 @@ from model.workload import Gang, GangPhase, GangSource, GangSpec, MatchPolicy, T
 from scheduler.core.gangs.roster import Roster, age
 
 
-class Part(msgspec.Struct, frozen=True):
+class GangPart(msgspec.Struct, frozen=True):
     """One gang of a workload; `gang` is its PodGroup where one exists, `met` whether its minimum was ever met.
 
     `ran` is what to remember of it: bindings can fail and kubelets reject, running and completed members are proof.
@@ -52,11 +52,11 @@ class Part(msgspec.Struct, frozen=True):
         return self.needed > len(self.members.pending)
 
 
-def part_of(key: str, members: Roster, gang: Gang | None, *, ran: bool = False) -> Part:
+def part_of(key: str, members: Roster, gang: Gang | None, *, ran: bool = False) -> GangPart:
     """A gang as it stands; `ran` is what is remembered from before, or read from where it was noted."""
     spec = spec_of(members, gang)
     ran = ran or _runs(members, spec, gang)
-    return Part(key, members, gang, spec, ran or _meets(members, spec, gang), ran)
+    return GangPart(key, members, gang, spec, ran or _meets(members, spec, gang), ran)
 
 
 def spec_of(members: Roster, gang: Gang | None) -> GangSpec:
@@ -76,12 +76,12 @@ def lacks_object(members: Roster) -> bool:
     return any(gang is not None and gang.source is not GangSource.ANNOTATION for gang in gangs)
 
 
-def belongs(subject: WorkloadId, part: Part) -> bool:
+def belongs(subject: WorkloadId, part: GangPart) -> bool:
     """Whether a gang lists the group under whose subject it is looked at."""
     return WorkloadId.gang(part.key, *part.spec.groups) == subject
 
 
-def topology_of(parts: Iterable[Part]) -> tuple[TopologyLevel, ...]:
+def topology_of(parts: Iterable[GangPart]) -> tuple[TopologyLevel, ...]:
     """The topology of a group: that of its first gang that asks for one."""
     return next((part.spec.topology for part in parts if part.spec.topology), ())
 

@@ -12,7 +12,7 @@ import msgspec
 
 from model.pod.status import PodPhase
 from model.workload import GangPhase, Notes
-from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.gangs.roster import Roster
 
 
@@ -57,7 +57,7 @@ def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], no
     )
 
 
-def noted(before: Notes, part: Part, since: float, now: float) -> Notes:
+def noted(before: Notes, part: GangPart, since: float, now: float) -> Notes:
     """The notes on a gang as it stands; `since` is when it was found bound in part, 0 where it was not.
 
     That it was never whole is certain where nobody is bound yet: it is noted with the first binding, before a crash can

@@ -19,7 +19,7 @@ from msgspec import Meta
 from model.pod.pod import Pod
 from model.reason import Reason
 from model.workload import GangMode, WorkloadId
-from scheduler.core.gangs.minimum import Part, belongs, original
+from scheduler.core.gangs.minimum import GangPart, belongs, original
 
 _ROUND_SECONDS = 60.0
 """Bindings this close together belong to one placement of a gang; a rejection long ago concerns another."""
@@ -66,7 +66,7 @@ class _Partial(msgspec.Struct, frozen=True):
     since_seconds: float
     known_seconds: float
     limit_seconds: float
-    parts: tuple[Part, ...]
+    parts: tuple[GangPart, ...]
     rejected: frozenset[str] = frozenset()
 
     @property
@@ -91,7 +91,7 @@ class Releases:
         self._clocks: dict[WorkloadId, tuple[float, float]] = {}
         self._answered: dict[WorkloadId, frozenset[str]] = {}
 
-    def update(self, subject: WorkloadId, parts: Sequence[Part], now: float) -> None:
+    def update(self, subject: WorkloadId, parts: Sequence[GangPart], now: float) -> None:
         """Take in a gang, or all gangs of a group, as they stand; no parts: it is gone."""
         parts = tuple(part for part in parts if belongs(subject, part))
         rejected = frozenset(pod.uid for part in parts for pod in _rejected(part, parts))
@@ -126,7 +126,7 @@ class Releases:
         partial = self._partial[subject]
         return partial.due_seconds if partial.rejected else max(partial.due_seconds, self._until(subject))
 
-    def _limit(self, parts: Sequence[Part]) -> float:
+    def _limit(self, parts: Sequence[GangPart]) -> float:
         return min(self._policy.partial_seconds, max(part.spec.timeout_seconds for part in parts))
 
     def _release(self, subject: WorkloadId, partial: _Partial, now: float) -> Release:
@@ -141,7 +141,7 @@ class Releases:
         return Release(subject, reason, _detail(subject, partial, now, evict, stay), evict, stay, waiting)
 
 
-def _is_partial(parts: Sequence[Part]) -> bool:
+def _is_partial(parts: Sequence[GangPart]) -> bool:
     """Whether members are bound, the gang or group as a whole is not, and never was."""
     if not any(part.members.bound for part in parts) or any(part.spec.problem for part in parts):
         return False
@@ -150,7 +150,7 @@ def _is_partial(parts: Sequence[Part]) -> bool:
     return any(part.members.satisfied < part.spec.min_member for part in parts)
 
 
-def _rejected(part: Part, parts: Sequence[Part]) -> tuple[Pod, ...]:
+def _rejected(part: GangPart, parts: Sequence[GangPart]) -> tuple[Pod, ...]:
     """Members rejected in the round in which some of those that are bound were bound too."""
     bound = [pod.status.scheduled_seconds for item in parts for pod in item.members.bound]
     return tuple(
@@ -160,7 +160,7 @@ def _rejected(part: Part, parts: Sequence[Part]) -> tuple[Pod, ...]:
     )
 
 
-def _was_whole(part: Part, parts: Sequence[Part]) -> bool:
+def _was_whole(part: GangPart, parts: Sequence[GangPart]) -> bool:
     """Whether a gang's minimum was met; where nothing says so, whether members it began with are gone since.
 
     Members exist before the first of them is bound, so a gang short of those may have been whole before it lost some.
@@ -171,7 +171,7 @@ def _was_whole(part: Part, parts: Sequence[Part]) -> bool:
     return len(original(part.members)) + len(_rejected(part, parts)) < part.spec.min_member
 
 
-def _since(parts: Sequence[Part], now: float) -> float:
+def _since(parts: Sequence[GangPart], now: float) -> float:
     """Since when members are bound that wait for others: as noted, else since the first of them was bound."""
     noted = [part.gang.partial_seconds for part in parts if part.gang is not None and part.gang.partial_seconds]
     times = (pod.status.scheduled_seconds for part in parts for pod in part.members.bound)

@@ -50,7 +50,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         return self.pod.own_workload
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class ChargeChange(msgspec.Struct, frozen=True, gc=False):
     """`uid` is charged so from now on; None: not at all."""
 
     uid: str

@@ -16,7 +16,7 @@ from model.placement import PlacementState
 from model.pod.affinity import NOWHERE
 from model.workload import WorkloadId
 from scheduler.core.ledger.account import Account
-from scheduler.core.ledger.charge import Change, Charge, charge_of
+from scheduler.core.ledger.charge import Charge, ChargeChange, charge_of
 from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.residents import Residents
@@ -24,13 +24,13 @@ from scheduler.core.ledger.use_table import UseTable
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 
-__all__ = ["Change", "Charge", "Ledger", "Move", "charge_of"]
+__all__ = ["ChargeChange", "Charge", "Ledger", "Move", "charge_of"]
 
 _SLACK = 8192
 """So many nodes and classes that are of no use any more are carried along."""
 
 
-AnyChange: TypeAlias = Change | ClaimChange
+AnyChange: TypeAlias = ChargeChange | ClaimChange
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +108,7 @@ class Ledger:
         """All charges, in no order that means anything."""
         return self._slots.charges()
 
-    def assume(self, charges: Iterable[Charge]) -> tuple[Change, ...]:
+    def assume(self, charges: Iterable[Charge]) -> tuple[ChargeChange, ...]:
         """Charge pods that are about to be bound, ASSUMED; returns the undo.
 
         Raises ValueError where one is charged already.
@@ -121,24 +121,24 @@ class Ledger:
         if len(set(uids)) != len(uids):
             raise ValueError("a pod is assumed twice")
         self._assume(wanted)
-        return tuple([Change(uid, None) for uid in reversed(uids)])
+        return tuple([ChargeChange(uid, None) for uid in reversed(uids)])
 
-    def confirm(self, charge: Charge) -> tuple[Change, ...]:
+    def confirm(self, charge: Charge) -> tuple[ChargeChange, ...]:
         """The API server says where the pod is, whatever was assumed; returns the undo."""
         if charge.state is not PlacementState.BOUND:
             charge = msgspec.structs.replace(charge, state=PlacementState.BOUND)
-        return () if self._slots.get(charge.uid) == charge else (self._charge(Change(charge.uid, charge)),)
+        return () if self._slots.get(charge.uid) == charge else (self._charge(ChargeChange(charge.uid, charge)),)
 
-    def forget(self, uid: str) -> tuple[Change, ...]:
+    def forget(self, uid: str) -> tuple[ChargeChange, ...]:
         """The pod uses nothing any more; returns the undo, empty where it was not charged."""
-        return (self._charge(Change(uid, None)),) if self._slots.get(uid) is not None else ()
+        return (self._charge(ChargeChange(uid, None)),) if self._slots.get(uid) is not None else ()
 
     def apply(self, changes: Iterable[AnyChange]) -> tuple[AnyChange, ...]:
         """Make the changes in order; returns those that undo them, to be given to `apply` again."""
         undo = [self._claim(each) if isinstance(each, ClaimChange) else self._charge(each) for each in changes]
         return tuple(reversed(undo))
 
-    def _charge(self, change: Change) -> Change:
+    def _charge(self, change: ChargeChange) -> ChargeChange:
         before = self._slots.pop(change.uid)
         if before is not None:
             self._used.remove(before.node, before.pod_class, before.queue)
@@ -149,7 +149,7 @@ class Ledger:
             self._assume((change.charge,))
             if change.charge.evicting:
                 self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.queue)
-        return Change(change.uid, before)
+        return ChargeChange(change.uid, before)
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
         account, known = self._claimed[change.kind], self._claims[change.kind]

@@ -21,21 +21,21 @@ ALL = slice(None)
 _LARGEST = 1 << 55
 
 
-class View(msgspec.Struct, frozen=True, eq=False):
+class LoadView(msgspec.Struct, frozen=True, eq=False):
     """What is in use, node × (CPU in milli, memory in bytes), and when it was measured: Unix seconds, −inf: never."""
 
     used: Amounts
     seconds: npt.NDArray[np.float64]
 
-    def copy(self) -> View:
-        return View(self.used.copy(), self.seconds)
+    def copy(self) -> LoadView:
+        return LoadView(self.used.copy(), self.seconds)
 
-    def of(self, rows: Amounts) -> View:
+    def of(self, rows: Amounts) -> LoadView:
         """These rows alone."""
-        return View(self.used[rows], self.seconds[rows])
+        return LoadView(self.used[rows], self.seconds[rows])
 
 
-class Limits(msgspec.Struct, frozen=True, eq=False):
+class LoadThresholds(msgspec.Struct, frozen=True, eq=False):
     """Percent of allocatable, node × (CPU, memory), 0: none; `aggregated`: those of all use count a statistic."""
 
     usage: Amounts
@@ -55,13 +55,13 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
 
     policy: LoadPolicy
     now: float
-    scored: View
-    limited: View
-    prod: View
-    limits: Limits
+    scored: LoadView
+    limited: LoadView
+    prod: LoadView
+    limits: LoadThresholds
     unfilled: Mask
 
-    def expired(self, view: View) -> Mask:
+    def expired(self, view: LoadView) -> Mask:
         """Rows whose measurement is too old, or missing though they have a NodeMetric; those without one are not.
 
         Source: Koordinator plugins/loadaware (isNodeMetricExpired, and Filter for a NodeMetric that is not found).
@@ -74,7 +74,7 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
 
     def of(self, rows: Amounts) -> LoadPicture:
         """These rows alone, as they are now."""
-        limits = Limits(self.limits.usage[rows], self.limits.prod[rows], self.limits.aggregated[rows])
+        limits = LoadThresholds(self.limits.usage[rows], self.limits.prod[rows], self.limits.aggregated[rows])
         scored, limited, prod = self.scored.of(rows), self.limited.of(rows), self.prod.of(rows)
         return LoadPicture(self.policy, self.now, scored, limited, prod, limits, self.unfilled[rows])
 
@@ -98,7 +98,7 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
 
 def picture_of(loads: Sequence[NodeLoad], policy: LoadPolicy, now: float) -> LoadPicture:
     """The picture of nodes in the order of their rows."""
-    limits = Limits(
+    limits = LoadThresholds(
         _percents(load.limits.aggregated or load.limits.usage for load in loads),
         _percents(load.limits.prod for load in loads),
         np.array([bool(load.limits.aggregated) for load in loads], bool),
@@ -136,18 +136,18 @@ def capacities(snapshot: ClusterSnapshot, resource: str, at: Amounts | slice = A
     return np.minimum(snapshot.allocatable[at, snapshot.resources.index(resource)], _LARGEST)
 
 
-def _own(view: View) -> View:
-    return View(view.used.copy(), view.seconds.copy())
+def _own(view: LoadView) -> LoadView:
+    return LoadView(view.used.copy(), view.seconds.copy())
 
 
-def _own_limits(limits: Limits) -> Limits:
-    return Limits(limits.usage.copy(), limits.prod.copy(), limits.aggregated.copy())
+def _own_limits(limits: LoadThresholds) -> LoadThresholds:
+    return LoadThresholds(limits.usage.copy(), limits.prod.copy(), limits.aggregated.copy())
 
 
-def _view(levels: Sequence[Level | None]) -> View:
+def _view(levels: Sequence[Level | None]) -> LoadView:
     cells = [_cells(level) for level in levels]
     used = np.array([used for used, _ in cells], np.int64).reshape(len(cells), 2)
-    return View(used, np.array([seconds for _, seconds in cells], np.float64))
+    return LoadView(used, np.array([seconds for _, seconds in cells], np.float64))
 
 
 def _cells(level: Level | None) -> tuple[tuple[int, int], float]:

@@ -13,7 +13,7 @@ from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY
 from scheduler.core.load.estimate import estimate
-from scheduler.core.load.picture import ALL, LoadPicture, View, capacities
+from scheduler.core.load.picture import ALL, LoadPicture, LoadView, capacities
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.percent import percent
 from scheduler.core.picture.podclass import PodClass
@@ -51,7 +51,7 @@ def _weighted(policy: LoadPolicy, free: Amounts) -> Amounts:
     return np.asarray(total // (policy.cpu_weight + policy.memory_weight + policy.dominant_weight))
 
 
-def _fresh(picture: LoadPicture, view: View, at: Amounts | slice) -> Mask:
+def _fresh(picture: LoadPicture, view: LoadView, at: Amounts | slice) -> Mask:
     """Whether the use of each row is known and recent enough."""
     oldest = picture.now - picture.policy.expiry_seconds if picture.policy.expiry_seconds > 0 else -np.inf
     return np.asarray(view.seconds[at] > oldest)

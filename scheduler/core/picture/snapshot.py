@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from model.node import Node, Taint
 from model.resources import PODS
-from model.storage import Claim, Volume
+from model.storage import Volume, VolumeClaim
 from scheduler.core.picture.node_index import NodeIndex
 from scheduler.core.picture.podclass import Tolerance
 
@@ -51,7 +51,7 @@ class Verdicts(msgspec.Struct, frozen=True, eq=False):
 class RelatedObjects(msgspec.Struct, frozen=True):
     """What filters read that is no node: claims by `namespace/name`, volumes by name, labels by namespace."""
 
-    claims: Mapping[str, Claim] = {}
+    claims: Mapping[str, VolumeClaim] = {}
     volumes: Mapping[str, Volume] = {}
     namespaces: Mapping[str, Mapping[str, str]] = {}
 

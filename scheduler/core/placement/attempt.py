@@ -12,9 +12,9 @@ from scheduler.core.filters.cause import cause
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
-from scheduler.core.placement.fill import Group, How, Trial, fill
+from scheduler.core.placement.fill import Group, How, PlacementTrial, fill
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
-from scheduler.core.scores.table import Choice
+from scheduler.core.scores.table import NodeChoice
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Placed(msgspec.Struct, frozen=True):
 
     assignments: tuple[Assignment, ...]
     report: fit.FitReport
-    choice: Choice | None = None
+    choice: NodeChoice | None = None
 
 
 class Misfit(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
     """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
     orders = _orders(working.snapshot, party.groups)
     before = working.report(party.first.pod_class, party.first.kins[0], how.requester)
-    with Trial(working) as trial:
+    with PlacementTrial(working) as trial:
         whole = fill(trial, orders[0], party.counts, how)
     if whole.short is None or (
         len(party.groups) == 1 and whole.assignments and len(whole.assignments) >= sum(party.needs.values())
@@ -106,7 +106,7 @@ def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
 
 def _least_and_more(working: WorkingSnapshot, party: Party, order: Sequence[Group], how: How) -> tuple[Assignment, ...]:
     """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
-    with Trial(working) as trial:
+    with PlacementTrial(working) as trial:
         least = fill(trial, order, party.needs, how)
         if least.short is not None:
             return ()
@@ -118,7 +118,7 @@ def misfit(working: WorkingSnapshot, party: Party, how: How, extra: Sequence[fit
     """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
     if working.silent:
         return Misfit(0, working.report(party.first.pod_class, party.first.kins[0], how.requester))
-    with Trial(working) as trial:
+    with PlacementTrial(working) as trial:
         whole = fill(trial, _orders(working.snapshot, party.groups)[0], party.counts, how)
         short = whole.short or party.first
         after = trial.working

@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.core.filters.room_view import RoomView
 from scheduler.core.load.picture import LoadPicture
-from scheduler.core.load.picture import View as Use
+from scheduler.core.load.picture import LoadView as Use
 from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.domains import Domains, domains_of

@@ -57,7 +57,7 @@ class Filling(msgspec.Struct, frozen=True):
     short: Group | None
 
 
-class Trial:
+class PlacementTrial:
     """A working snapshot in which assignments are tried: on leaving the `with` block it is as it was before."""
 
     def __init__(self, working: WorkingSnapshot) -> None:
@@ -65,7 +65,7 @@ class Trial:
         self._put: list[Assignment] = []
         self._waiting: list[Assignment] = []
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> PlacementTrial:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -86,7 +86,7 @@ class Trial:
         return self._working
 
 
-def fill(trial: Trial, groups: Iterable[Group], limits: Mapping[str, int], how: How) -> Filling:
+def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, int], how: How) -> Filling:
     """Place members group after group, up to `limits` members of each gang."""
     assignments: list[Assignment] = []
     rest: list[Group] = []
@@ -104,7 +104,7 @@ def fill(trial: Trial, groups: Iterable[Group], limits: Mapping[str, int], how: 
     return Filling(tuple(assignments), tuple(rest), short)
 
 
-def _assignments(trial: Trial, group: Group, want: int, how: How) -> list[Assignment]:
+def _assignments(trial: PlacementTrial, group: Group, want: int, how: How) -> list[Assignment]:
     outlook = trial.working.outlook(group.pod_class, group.kins[0], how.requester)
     if outlook.apart:
         return _one_by_one(trial, group, want, how)
@@ -114,7 +114,7 @@ def _assignments(trial: Trial, group: Group, want: int, how: How) -> list[Assign
     return assignments
 
 
-def _one_by_one(trial: Trial, group: Group, want: int, how: How) -> list[Assignment]:
+def _one_by_one(trial: PlacementTrial, group: Group, want: int, how: How) -> list[Assignment]:
     """Each to the row that scores best, as lone pods: where one is decides where the next may be."""
     assignments: list[Assignment] = []
     for uid, kin in zip(group.uids[:want], group.kins, strict=False):

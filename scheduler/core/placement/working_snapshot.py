@@ -25,8 +25,8 @@ from scheduler.core.placement.class_views import Views
 from scheduler.core.placement.domains import Domains
 from scheduler.core.placement.working_amounts import WorkingAmounts
 from scheduler.core.scores.cluster import Asker, Compared, cluster_scores
-from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, policy_for
-from scheduler.core.scores.table import Choice, choice
+from scheduler.core.scores.policy import PROFILES, SchedulerProfile, ScorePolicy, policy_for
+from scheduler.core.scores.table import NodeChoice, choice
 
 __all__ = ["Assignment", "Background", "Nominated", "Outlook", "Requester", "WorkingSnapshot"]
 
@@ -36,7 +36,7 @@ class Background(msgspec.Struct, frozen=True, eq=False):
 
     live_index: LivePodIndex | None = None
     load: LoadPicture | None = None
-    profiles: tuple[Profile, ...] = PROFILES
+    profiles: tuple[SchedulerProfile, ...] = PROFILES
 
 
 class Outlook(msgspec.Struct, frozen=True, eq=False):
@@ -153,7 +153,7 @@ class WorkingSnapshot:
         """The row with room that scores best, the first of equals; −1 where no row has room."""
         return self._best(asker, outlook)[0]
 
-    def choose(self, asker: Asker, outlook: Outlook) -> tuple[int, Choice | None]:
+    def choose(self, asker: Asker, outlook: Outlook) -> tuple[int, NodeChoice | None]:
         """As `best`, with what can tell why it was not the next best: for the first pods of a turn, not in a trial."""
         row, total, compared = self._best(asker, outlook)
         if row < 0 or self.silent or not self._choices_left:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from model.decision import Decision, TermSum, Unit
 from model.reason import Reason
 from model.workload import WorkloadId
-from scheduler.core.preemption.facts import NoPreemption, Plan, Tally
+from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan, Tally
 
 NAME = "preemption victims"
 
 
-def decision(subject: WorkloadId, outcome: Plan | NoPreemption, now: float) -> Decision:
+def decision(subject: WorkloadId, outcome: PreemptionPlan | NoPreemption, now: float) -> Decision:
     """The value is the number of victims; a refusal's is 0."""
     terms = _terms(outcome.tally)
     if isinstance(outcome, NoPreemption):

@@ -67,7 +67,7 @@ class Tally(msgspec.Struct, frozen=True):
     violations: int = 0
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PreemptionPlan(msgspec.Struct, frozen=True):
     """Room is made, or comes by itself: `eviction` may be without victims. `nominated` keeps it for the preemptor."""
 
     eviction: EvictionPlan

@@ -12,7 +12,7 @@ from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.working_snapshot import Nominated
-from scheduler.core.preemption.facts import Plan
+from scheduler.core.preemption.facts import PreemptionPlan
 
 _KIND = ClaimKind.NOMINATED
 
@@ -30,7 +30,9 @@ class Nominations:
     def get(self, subject: WorkloadId) -> Claim | None:
         return self._ledger.claim(_KIND, subject)
 
-    def add(self, plan: Plan, snapshot: ClusterSnapshot, expires_seconds: float, queue: str) -> tuple[Claim, ...]:
+    def add(
+        self, plan: PreemptionPlan, snapshot: ClusterSnapshot, expires_seconds: float, queue: str
+    ) -> tuple[Claim, ...]:
         """Keep a plan's room; workloads of lower priority lose what is kept for them on the same nodes.
 
         A gang that loses one node loses all, since the rest is of no use to it.

@@ -11,7 +11,7 @@ from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.costs import VictimCosts
-from scheduler.core.preemption.facts import Plan, PreemptionFacts, Tally
+from scheduler.core.preemption.facts import PreemptionFacts, PreemptionPlan, Tally
 from scheduler.core.preemption.problem import PreemptionProblem
 
 
@@ -21,7 +21,7 @@ def plan_of(
     facts: PreemptionFacts,
     problem: PreemptionProblem,
     outcome: tuple[Placed, frozenset[int]],
-) -> Plan:
+) -> PreemptionPlan:
     """`outcome`: where the needed members go, and which pods are evicted for them."""
     placed, chosen = outcome
     costs = problem.costs
@@ -37,7 +37,9 @@ def plan_of(
         kept=len(costs.victims) - len(chosen),
         violations=len(costs.violating(chosen)),
     )
-    return Plan(eviction, Nominated(candidate.subject, candidate.workload.priority, placed.assignments), tally)
+    return PreemptionPlan(
+        eviction, Nominated(candidate.subject, candidate.workload.priority, placed.assignments), tally
+    )
 
 
 def message(plan: EvictionPlan, scheduler_name: str) -> str:

@@ -18,7 +18,7 @@ from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.capacity import room
 from scheduler.core.preemption.choose import cheapest
-from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts, Tally
+from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, PreemptionPlan, Tally
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
@@ -34,7 +34,7 @@ def preempt(
     facts: PreemptionFacts,
     policy: PreemptionPolicySettings,
     now: float,
-) -> Plan | NoPreemption:
+) -> PreemptionPlan | NoPreemption:
     """For a candidate that `place` has just refused in this working snapshot, which is not changed."""
     refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:

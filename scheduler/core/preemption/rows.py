@@ -27,7 +27,7 @@ _COMBINATIONS = 5_000
 """Sets of a row's pods that are compared one with another; beyond that the largest pods go first."""
 
 
-class Offer(msgspec.Struct, frozen=True, eq=False):
+class RowOption(msgspec.Struct, frozen=True, eq=False):
     """On `row`, with `base` members for nothing, so many more are had by evicting `order` up to `lengths`.
 
     `each` is the price of each pod in that order; `prices` are of all up to each length, the row's own included.
@@ -118,7 +118,7 @@ def _tenths(mask: Mask, own: Amounts, rows: Amounts, counts: Amounts) -> Amounts
 
 def _offers(
     ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, touched: frozenset[int]
-) -> tuple[list[Offer], Prices]:
+) -> tuple[list[RowOption], Prices]:
     """One of each row, and by which prices."""
     victims, ranks = costs.victims, costs.ranks(pool)
     most = min(len(pool), ask.want * int(np.bincount(victims.rows[pool]).max()))
@@ -138,7 +138,7 @@ def _offers(
         lengths = tuple(bisect_left(reached, number, start, end) - start + 1 for number in range(base + 1, last + 1))
         once = 0 if row in touched else priced.node
         asked = tuple(once + steps[start + length - 1] for length in lengths)
-        offers.append(Offer(row, base, chosen[own], each[own], bool(dear[own].any()), lengths, asked))
+        offers.append(RowOption(row, base, chosen[own], each[own], bool(dear[own].any()), lengths, asked))
     return offers, priced
 
 
@@ -161,7 +161,7 @@ def _sizes(ask: Ask, free: Amounts, pool: Amounts, victims: Victims) -> Amounts:
     return np.asarray((sizes * 1e6).astype(np.int64))
 
 
-def _buy(offers: list[Offer], missing: int, best: Amounts) -> list[tuple[Offer, int]]:
+def _buy(offers: list[RowOption], missing: int, best: Amounts) -> list[tuple[RowOption, int]]:
     """How many further members to buy on which row, at the lowest sum of prices; `best` are sums no plan comes to."""
     best[0] = 0
     choices = np.zeros((len(offers), missing + 1), np.int64)
@@ -181,7 +181,7 @@ def _buy(offers: list[Offer], missing: int, best: Amounts) -> list[tuple[Offer, 
     return bought
 
 
-def _of_row(ask: Ask, free: Amounts, offer: Offer, extra: int, victims: Victims) -> list[int]:
+def _of_row(ask: Ask, free: Amounts, offer: RowOption, extra: int, victims: Victims) -> list[int]:
     """The cheapest set on the row for so many further members, as far as sets can be compared one by one."""
     greedy = np.arange(offer.lengths[extra - 1])
     deficit = (offer.base + extra) * ask.request - free[offer.row]
@@ -209,7 +209,7 @@ def _least_number(sizes: Amounts, deficit: Amounts) -> int:
     return least
 
 
-def _cheapest_set(offer: Offer, sizes: Amounts, number: int, deficit: Amounts) -> Amounts | None:
+def _cheapest_set(offer: RowOption, sizes: Amounts, number: int, deficit: Amounts) -> Amounts | None:
     """Positions of the least costly set of so many pods that covers the deficit, None where none does."""
     sets = _sets(len(sizes), number)
     enough = np.ones(len(sets), bool)

@@ -71,7 +71,7 @@ KUBE_SCHEDULER = "default-scheduler"
 """The name of pods that name no scheduler: kube-scheduler's."""
 
 
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
+class SchedulerProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """How pods of these scheduler names are scored."""
 
     names: Annotated[tuple[str, ...], Meta(min_length=1, description="spec.schedulerName values.")]
@@ -94,15 +94,15 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_has
 PLAIN_SCORE = ScorePolicy(resources=(ScoredResource(CPU), ScoredResource(MEMORY)), load_weight=0)
 """kube-scheduler's own."""
 
-PROFILES = (Profile(("koord-scheduler", "sublet-scheduler", "volcano")),)
+PROFILES = (SchedulerProfile(("koord-scheduler", "sublet-scheduler", "volcano")),)
 """Koordinator's name, ours, and Volcano's, whose jobs are so taken over unchanged."""
 
 
-def policy_for(profiles: Iterable[Profile], scheduler_name: str) -> ScorePolicy:
+def policy_for(profiles: Iterable[SchedulerProfile], scheduler_name: str) -> ScorePolicy:
     """The policy of the first profile with that name; the default one where none has it."""
     return next((profile.score for profile in profiles if scheduler_name in profile.names), ScorePolicy())
 
 
-def served(profiles: Iterable[Profile]) -> tuple[str, ...]:
+def served(profiles: Iterable[SchedulerProfile]) -> tuple[str, ...]:
     """All scheduler names of the profiles, each once, in their order."""
     return tuple(dict.fromkeys(name for profile in profiles for name in profile.names))

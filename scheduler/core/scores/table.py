@@ -14,7 +14,7 @@ SCORES = tuple(score.name for score in (*ROW_SCORES, *CLUSTER_SCORES))
 """Names of all scores: those of a node by itself, then those that compare nodes."""
 
 
-class Choice(msgspec.Struct, frozen=True, eq=False):
+class NodeChoice(msgspec.Struct, frozen=True, eq=False):
     """What a lone pod's node was chosen by: `ask` is about the chosen row and the next best, as they were then.
 
     `compared` is (points on both, weight) by name. Points are worked out once somebody asks, since thousands of pods
@@ -38,7 +38,9 @@ class Choice(msgspec.Struct, frozen=True, eq=False):
         return Scored(node, others[0] if others else "", tuple(terms))
 
 
-def choice(ask: ScoreAsk, compared: Compared | None, rows: Amounts) -> Choice:
+def choice(ask: ScoreAsk, compared: Compared | None, rows: Amounts) -> NodeChoice:
     """The choice of the first of `rows` over the second, where there is one; not changed by what comes after."""
     parts = compared.parts if compared is not None else ()
-    return Choice(ask.of(rows), tuple((name, weight, tuple(points[rows].tolist())) for name, weight, points in parts))
+    return NodeChoice(
+        ask.of(rows), tuple((name, weight, tuple(points[rows].tolist())) for name, weight, points in parts)
+    )

@@ -8,46 +8,46 @@ from typing import Any
 import msgspec
 import pytest
 
-from admission.core.certificates import Authorities, CertificatePolicy, Life, Step, step, to_issue
+from admission.core.certificates import Authorities, AuthorityStep, CertificatePolicy, Validity, step, to_issue
 
 DAY = 86_400.0
 NOW = 1_000 * DAY
 POLICY = CertificatePolicy(authority_days=90, server_days=30, settle_seconds=3600)
 
 
-def life(name: str, age_days: float = 10, days: float = 90, **more: Any) -> Life:
+def life(name: str, age_days: float = 10, days: float = 90, **more: Any) -> Validity:
     """Issued `age_days` ago for `days`."""
-    return Life(NOW - age_days * DAY, NOW + (days - age_days) * DAY, name, **more)
+    return Validity(NOW - age_days * DAY, NOW + (days - age_days) * DAY, name, **more)
 
 
 FRESH, DUE, DEAD, EARLY = life("A"), life("A", 61), life("A", 91), life("A", -1)
 NEXT = life("B", 0.1)
 WAITED, WAITING = NOW - 3601, NOW - 3599
 
-STEPS: dict[str, tuple[Authorities, Step]] = {
-    "nothing there": (Authorities(), Step.CREATE),
-    "fresh": (Authorities(FRESH), Step.KEEP),
-    "two thirds over": (Authorities(DUE), Step.PUBLISH_NEXT),
-    "expired": (Authorities(DEAD), Step.CREATE),
-    "of the future": (Authorities(EARLY), Step.CREATE),
-    "expired, with a next one": (Authorities(DEAD, NEXT, None, NOW), Step.PROMOTE_NEXT),
-    "gone, with a next one": (Authorities(None, NEXT, None, NOW), Step.PROMOTE_NEXT),
-    "expired, and so is the next one": (Authorities(DEAD, DEAD, None, NOW), Step.CREATE),
-    "published a moment ago": (Authorities(DUE, NEXT, None, WAITING), Step.KEEP),
-    "published long enough": (Authorities(DUE, NEXT, None, WAITED), Step.PROMOTE_NEXT),
-    "published but not told": (Authorities(DUE, NEXT, None, WAITED, published=False), Step.RESTART_WAIT),
-    "nobody knows since when": (Authorities(DUE, NEXT, None, 0.0), Step.RESTART_WAIT),
-    "the clock went back": (Authorities(DUE, NEXT, None, NOW + 60), Step.RESTART_WAIT),
-    "the next one expired meanwhile": (Authorities(FRESH, DEAD, None, WAITED), Step.PUBLISH_NEXT),
-    "promoted a moment ago": (Authorities(NEXT, None, FRESH, WAITING), Step.KEEP),
-    "promoted long enough": (Authorities(NEXT, None, FRESH, WAITED), Step.DROP_PREVIOUS),
-    "promoted but not told": (Authorities(NEXT, None, FRESH, WAITED, published=False), Step.RESTART_WAIT),
-    "the bundle of a fresh one is not told": (Authorities(FRESH, published=False), Step.KEEP),
+STEPS: dict[str, tuple[Authorities, AuthorityStep]] = {
+    "nothing there": (Authorities(), AuthorityStep.CREATE),
+    "fresh": (Authorities(FRESH), AuthorityStep.KEEP),
+    "two thirds over": (Authorities(DUE), AuthorityStep.PUBLISH_NEXT),
+    "expired": (Authorities(DEAD), AuthorityStep.CREATE),
+    "of the future": (Authorities(EARLY), AuthorityStep.CREATE),
+    "expired, with a next one": (Authorities(DEAD, NEXT, None, NOW), AuthorityStep.PROMOTE_NEXT),
+    "gone, with a next one": (Authorities(None, NEXT, None, NOW), AuthorityStep.PROMOTE_NEXT),
+    "expired, and so is the next one": (Authorities(DEAD, DEAD, None, NOW), AuthorityStep.CREATE),
+    "published a moment ago": (Authorities(DUE, NEXT, None, WAITING), AuthorityStep.KEEP),
+    "published long enough": (Authorities(DUE, NEXT, None, WAITED), AuthorityStep.PROMOTE_NEXT),
+    "published but not told": (Authorities(DUE, NEXT, None, WAITED, published=False), AuthorityStep.RESTART_WAIT),
+    "nobody knows since when": (Authorities(DUE, NEXT, None, 0.0), AuthorityStep.RESTART_WAIT),
+    "the clock went back": (Authorities(DUE, NEXT, None, NOW + 60), AuthorityStep.RESTART_WAIT),
+    "the next one expired meanwhile": (Authorities(FRESH, DEAD, None, WAITED), AuthorityStep.PUBLISH_NEXT),
+    "promoted a moment ago": (Authorities(NEXT, None, FRESH, WAITING), AuthorityStep.KEEP),
+    "promoted long enough": (Authorities(NEXT, None, FRESH, WAITED), AuthorityStep.DROP_PREVIOUS),
+    "promoted but not told": (Authorities(NEXT, None, FRESH, WAITED, published=False), AuthorityStep.RESTART_WAIT),
+    "the bundle of a fresh one is not told": (Authorities(FRESH, published=False), AuthorityStep.KEEP),
 }
 
 
 @pytest.mark.parametrize(("kept", "wanted"), STEPS.values(), ids=STEPS)
-def test_step(kept: Authorities, wanted: Step) -> None:
+def test_step(kept: Authorities, wanted: AuthorityStep) -> None:
     """One step at a time, and each only when everybody had time for the one before."""
     assert step(NOW, kept, {}, POLICY) is wanted
 
@@ -55,13 +55,13 @@ def test_step(kept: Authorities, wanted: Step) -> None:
 def test_an_authority_is_trusted_as_long_as_a_server_shows_what_it_signed() -> None:
     """A certificate that could not be written keeps the authority that signed the old one."""
     kept = Authorities(NEXT, None, FRESH, WAITED)
-    assert step(NOW, kept, {"x": life("leaf", signer_id="A")}, POLICY) is Step.RESTART_WAIT
-    assert step(NOW, kept, {"x": life("leaf", signer_id="B")}, POLICY) is Step.DROP_PREVIOUS
+    assert step(NOW, kept, {"x": life("leaf", signer_id="A")}, POLICY) is AuthorityStep.RESTART_WAIT
+    assert step(NOW, kept, {"x": life("leaf", signer_id="B")}, POLICY) is AuthorityStep.DROP_PREVIOUS
 
 
 HOSTS = ("x", "x.ns.svc")
-LEAF = Life(NOW - DAY, NOW + 29 * DAY, "leaf", "A", HOSTS)
-LEAVES: dict[str, tuple[Life | None, bool]] = {
+LEAF = Validity(NOW - DAY, NOW + 29 * DAY, "leaf", "A", HOSTS)
+LEAVES: dict[str, tuple[Validity | None, bool]] = {
     "fresh": (LEAF, False),
     "missing": (None, True),
     "two thirds over": (msgspec.structs.replace(LEAF, not_before=NOW - 61 * DAY), True),
@@ -75,7 +75,7 @@ LEAVES: dict[str, tuple[Life | None, bool]] = {
 
 
 @pytest.mark.parametrize(("leaf", "issued"), LEAVES.values(), ids=LEAVES)
-def test_to_issue(leaf: Life | None, issued: bool) -> None:
+def test_to_issue(leaf: Validity | None, issued: bool) -> None:
     """What is not fully what it should be is signed again."""
     kept = {} if leaf is None else {"x-tls": leaf}
     assert to_issue(NOW, FRESH, {"x-tls": HOSTS}, kept) == (("x-tls",) if issued else ())
@@ -89,13 +89,17 @@ def test_at_no_moment_a_client_lacks_the_authority_of_what_it_is_shown() -> None
     shown_before = ""
     for hour in range(2 * 365 * 24):
         now = NOW + hour * 3600
-        leaves: Mapping[str, Life] = {"x": leaf} if leaf else {}
+        leaves: Mapping[str, Validity] = {"x": leaf} if leaf else {}
         taken = step(now, kept, leaves, policy)
-        fresh = Life(now, now + 90 * DAY, str(next(names))) if taken in (Step.CREATE, Step.PUBLISH_NEXT) else None
+        fresh = (
+            Validity(now, now + 90 * DAY, str(next(names)))
+            if taken in (AuthorityStep.CREATE, AuthorityStep.PUBLISH_NEXT)
+            else None
+        )
         kept = after(taken, kept, fresh, now)
         assert kept.current is not None and kept.current.valid(now)
         if to_issue(now, kept.current, {"x": HOSTS}, leaves):
-            leaf = Life(now, now + 30 * DAY, "leaf", kept.current.key_id, HOSTS)
+            leaf = Validity(now, now + 30 * DAY, "leaf", kept.current.key_id, HOSTS)
         assert leaf is not None and leaf.valid(now)
         trusted = {each.key_id for each in (kept.current, kept.next, kept.previous) if each}
         if hour:
@@ -105,14 +109,14 @@ def test_at_no_moment_a_client_lacks_the_authority_of_what_it_is_shown() -> None
     assert next(names) > 10
 
 
-def after(taken: Step, kept: Authorities, fresh: Life | None, now: float) -> Authorities:
+def after(taken: AuthorityStep, kept: Authorities, fresh: Validity | None, now: float) -> Authorities:
     match taken:
-        case Step.CREATE:
+        case AuthorityStep.CREATE:
             return Authorities(fresh, since_seconds=now)
-        case Step.PUBLISH_NEXT:
+        case AuthorityStep.PUBLISH_NEXT:
             return msgspec.structs.replace(kept, next=fresh, since_seconds=now)
-        case Step.PROMOTE_NEXT:
+        case AuthorityStep.PROMOTE_NEXT:
             return Authorities(kept.next, None, kept.current, now)
-        case Step.DROP_PREVIOUS:
+        case AuthorityStep.DROP_PREVIOUS:
             return Authorities(kept.current, since_seconds=now)
     return kept

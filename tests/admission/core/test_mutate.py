@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from admission.core.mutate import ANNOTATION_DRAW, MutationPolicy, PodFacts, created
 from admission.core.resourcespec import ANNOTATION
 from kube.podmerge import merge_pod
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.qos import QoSClass
 from model.quantity import parse_millis, parse_units
 from model.reason import Reason
@@ -50,7 +50,7 @@ def test_the_pod_given_stays_as_it_was() -> None:
     assert pod == before
 
 
-SELECTED: dict[str, tuple[Profile, dict[str, Any], bool]] = {
+SELECTED: dict[str, tuple[ColocationProfile, dict[str, Any], bool]] = {
     "both selectors match": (BATCH, {}, True),
     "the namespace does not": (BATCH, {"namespace_labels": {}}, False),
     "no selector at all": (profile(qosClass="BE"), {"namespace_labels": {}}, True),
@@ -70,12 +70,12 @@ SELECTED: dict[str, tuple[Profile, dict[str, Any], bool]] = {
     "In without values": (profile(selector={"matchExpressions": [{"key": "a", "operator": "In"}]}), {}, False),
     "a namespace selector that cannot be read": (profile(namespaceSelector="all"), {}, False),
     "a probability that cannot be read": (profile(probability="often"), {}, False),
-    "a spec that is no object": (Profile("x", fault="is not an object"), {}, False),
+    "a spec that is no object": (ColocationProfile("x", fault="is not an object"), {}, False),
 }
 
 
 @pytest.mark.parametrize(("one", "facts", "applied"), SELECTED.values(), ids=SELECTED)
-def test_selection(one: Profile, facts: dict[str, Any], applied: bool) -> None:
+def test_selection(one: ColocationProfile, facts: dict[str, Any], applied: bool) -> None:
     """A profile that cannot be read, or a namespace that is not known, matches nothing: never everything."""
     reasons = [step.reason for step in create(raw_pod(), one, **facts).steps]
     assert (Reason.PROFILE_APPLIED in reasons) is applied
@@ -231,7 +231,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("one", "pod", "words"), REFUSED.values(), ids=REFUSED)
-def test_refusals(one: Profile, pod: dict[str, Any], words: str) -> None:
+def test_refusals(one: ColocationProfile, pod: dict[str, Any], words: str) -> None:
     """A pod that its profile cannot be applied to is not created half made, and one sentence says what to do."""
     result = create(pod, one)
     assert words in result.refusal and result.pod == pod

@@ -22,7 +22,7 @@ from admission.edge.certificates import CertificateKeeper, service_hosts
 from admission.edge.memoryfiles import MemoryFiles
 from admission.edge.server import ReviewServer
 from admission.edge.servingpair import ServingPair
-from admission.ports import Limits, Reply
+from admission.ports import Reply, WebhookLimits
 from kube.client import KubeClient
 from kube.tls import ServerCertificate
 from kube.x509 import Authority, KeyPair, described
@@ -287,7 +287,7 @@ def test_clients_are_served_without_a_break_across_a_rotation(tmp_path: Path) ->
             await world.turn(start + day * DAY)
         source = ServingPair(world.client, "sublet-system", "sublet-admission-tls", 0.01)
         memory = MemoryFiles(await source.first())
-        server = ReviewServer("127.0.0.1:0", ServerCertificate(memory.files), echo, Limits())
+        server = ReviewServer("127.0.0.1:0", ServerCertificate(memory.files), echo, WebhookLimits())
         signers, behind = [], world.bundle
         async with server:
             for hours in (0, 1, 2):

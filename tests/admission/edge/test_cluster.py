@@ -15,7 +15,7 @@ from admission.core.evictions import StoredPod
 from admission.edge.cluster import ClusterView
 from kube.client import KubeClient
 from model.fault import KubernetesFault
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.selector import Selector
 
 PROFILES = "/apis/config.koordinator.sh/v1alpha1/clustercolocationprofiles"
@@ -102,7 +102,7 @@ def test_what_is_there_and_what_changes(tmp_path: Path) -> None:
 
     async def scene(view: ClusterView) -> None:
         assert [each.name for each in view.profiles()] == ["a", "b"]
-        assert view.profiles()[0].fault and view.profiles()[1] == Profile("b", Selector(), scheduler_name="s")
+        assert view.profiles()[0].fault and view.profiles()[1] == ColocationProfile("b", Selector(), scheduler_name="s")
         assert view.classes()["koord-batch"].value == 5000
         assert (view.node_labels(), view.namespace_labels("batch")) == ({"n1": {"x": "1"}}, {"y": "1"})
         await until(lambda: PROFILES in api.events and CLASSES in api.events)
@@ -110,7 +110,7 @@ def test_what_is_there_and_what_changes(tmp_path: Path) -> None:
         api.events[PROFILES].put_nowait({"type": "MODIFIED", "object": mended})
         api.events[PROFILES].put_nowait({"type": "DELETED", "object": named("b")})
         api.events[CLASSES].put_nowait({"type": "DELETED", "object": named("koord-batch", value=5000)})
-        await until(lambda: view.profiles() == (Profile("a"),) and not view.classes())
+        await until(lambda: view.profiles() == (ColocationProfile("a"),) and not view.classes())
 
     play(tmp_path, api, scene)
 

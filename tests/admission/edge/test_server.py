@@ -13,14 +13,14 @@ import pytest
 
 from admission.edge.memoryfiles import MemoryFiles
 from admission.edge.server import ReviewServer
-from admission.ports import Limits, Reply
+from admission.ports import Reply, WebhookLimits
 from kube.tls import ServerCertificate, TlsFiles
 from kube.x509 import Authority
 from model.fault import ConfigurationFault
 
 CA = Authority.create("test", datetime.now(UTC), timedelta(days=1))
 NAMES = ("localhost", "127.0.0.1")
-QUICK = Limits(request_seconds=0.3, body_bytes=1 << 16, buffered_bytes=1 << 20, connections=4)
+QUICK = WebhookLimits(request_seconds=0.3, body_bytes=1 << 16, buffered_bytes=1 << 20, connections=4)
 
 Scene = Callable[[ReviewServer, aiohttp.ClientSession], Awaitable[None]]
 
@@ -35,7 +35,7 @@ def issue(name: str = "server") -> MemoryFiles:
     return MemoryFiles(CA.issue(name, NAMES, datetime.now(UTC), timedelta(hours=1)))
 
 
-def play(scene: Scene, limits: Limits = QUICK, files: TlsFiles | None = None) -> None:
+def play(scene: Scene, limits: WebhookLimits = QUICK, files: TlsFiles | None = None) -> None:
     async def run() -> None:
         certificate = ServerCertificate(files or issue().files)
         trust = ssl.create_default_context(cadata=CA.certificate_pem.decode())
@@ -168,7 +168,7 @@ def test_two_hundred_silent_connections_keep_nobody_out() -> None:
         for _, writer in held:
             writer.close()
 
-    play(scene, Limits(request_seconds=20, connections=4))
+    play(scene, WebhookLimits(request_seconds=20, connections=4))
 
 
 def test_what_all_send_together_is_bounded() -> None:
@@ -190,7 +190,7 @@ def test_what_all_send_together_is_bounded() -> None:
         for _, writer in held:
             writer.close()
 
-    play(scene, Limits(request_seconds=20, body_bytes=1 << 20, buffered_bytes=1 << 20))
+    play(scene, WebhookLimits(request_seconds=20, body_bytes=1 << 20, buffered_bytes=1 << 20))
 
 
 def test_a_new_certificate_is_shown_to_the_next_client() -> None:

@@ -17,7 +17,7 @@ from agent.core.evict.messages import ANNOTATION
 from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
 from agent.core.evict.order_queue import BOUND, LONGEST_SECONDS
 from agent.core.limit.watch import Kill, PreparedVictim
-from agent.edge.evictor import Evictor, EvictorContext
+from agent.edge.evictor import ApiEvictor, EvictorContext
 from embedded.tests.apiserver.conftest import Live
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
@@ -84,11 +84,11 @@ class Rig:
         self._client = client
         self.evictor = self.make()
 
-    def make(self, **more: Any) -> Evictor:
+    def make(self, **more: Any) -> ApiEvictor:
         around = EvictorContext(
             self.told, lambda: NODE, self.notices.append, self._save, lambda: 1000.0 + self.now, lambda: self.now
         )
-        self.evictor = Evictor(self._client, around, **more)
+        self.evictor = ApiEvictor(self._client, around, **more)
         return self.evictor
 
     def _save(self, record: EvictionRecord) -> None:

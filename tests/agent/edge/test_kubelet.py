@@ -17,10 +17,10 @@ from structlog.testing import capture_logs
 
 from agent.edge.kubelet import KubeletPods
 from agent.settings import PodOrigin, PodSource
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.fault import ConfigurationFault
 
-AUTHORITY = Authority("kubelet test")
+AUTHORITY = LocalAuthority("kubelet test")
 
 
 def pod(name: str, cpu: str = "1") -> dict[str, Any]:
@@ -210,7 +210,7 @@ def test_what_is_no_token_is_not_sent(tmp_path: Path, token: str) -> None:
 
 def test_a_stranger_is_not_asked(tmp_path: Path) -> None:
     """A certificate of another authority: no list, and no token shown."""
-    (tmp_path / "other").write_bytes(Authority("somebody else").certificate_pem)
+    (tmp_path / "other").write_bytes(LocalAuthority("somebody else").certificate_pem)
 
     async def scene(server: Kubelet, edge: KubeletPods, clock: Clock) -> None:
         with capture_logs() as logs:

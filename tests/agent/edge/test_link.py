@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from agent.edge.link import LinkAccess, LinkClient
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from model.report import AgentHello, CheckpointSaved, NodeReport, PreemptionNotice, Usage
 from wire.v1 import link_pb2, link_pb2_grpc
 
@@ -68,7 +68,7 @@ class Rig:
     """One TLS server and one client with its files."""
 
     def __init__(self, folder: Path) -> None:
-        authority = Authority("test")
+        authority = LocalAuthority("test")
         certificate, key = authority.issue("link")
         self.ca, self.token = folder / "ca.pem", folder / "token"
         self.ca.write_bytes(authority.certificate_pem)

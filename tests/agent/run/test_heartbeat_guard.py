@@ -16,7 +16,7 @@ from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.edge.executor import KnobExecutor
 from agent.files.statefile import StateFile, originals_in
-from agent.run.heartbeat_guard import Guard, GuardShare, Heartbeat, last_beat, last_plan
+from agent.run.heartbeat_guard import GuardShare, Heartbeat, HeartbeatGuard, last_beat, last_plan
 from model.decision import Term
 
 QUOTA = RootKnobs.of(Layout()).quota
@@ -45,7 +45,7 @@ class Node:
             self.state.close()
         self.state = StateFile(self.root / "guard.json")
         self.limiter = KnobExecutor(self.root, self.state, lambda: self.now, elsewhere=lambda: self.agents)
-        self.guard = Guard(GuardShare(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
+        self.guard = HeartbeatGuard(GuardShare(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
 
     def fill_disk(self) -> Path:
         """From here on no state can be saved, until what is returned is removed."""

@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from bench.agent.observe import BenchFault, Effort, ReaderProcess, observe
+from bench.agent.observe import BenchFault, ObservationEffort, ReaderProcess, observe
 from bench.hierarchies import CGROUP_ROOT, discover
 from bench.tree import BenchTree, place
 from model.fault import KernelFault
 
-TINY = Effort(hot_rounds=1, hot_passes=2, paced_rounds=1, paced_passes=2, interval_seconds=0.01)
+TINY = ObservationEffort(hot_rounds=1, hot_passes=2, paced_rounds=1, paced_passes=2, interval_seconds=0.01)
 
 
 def able() -> bool:

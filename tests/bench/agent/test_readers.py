@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from bench import native
-from bench.agent.files import FileGroup, Form, Plan
+from bench.agent.files import FileGroup, Form, ReadPlan
 from bench.agent.observe import ReaderProcess
-from bench.agent.reader_process import Request
+from bench.agent.reader_process import ReadRequest
 
 MEMORY_STAT = (
     "cache 5\ninactive_anon 1\ntotal_cache 7\ntotal_inactive_anon 100\ntotal_active_anon 20\ntotal_unevictable 3\n"
@@ -51,7 +51,7 @@ def plan(folder: Path) -> Path:
             path.write_text(content)
         groups.append(FileGroup(name, form, tuple(map(str, paths)), keys))
     written = folder / "plan.json"
-    written.write_bytes(msgspec.json.encode(Plan(1, str(folder), {}, tuple(groups))))
+    written.write_bytes(msgspec.json.encode(ReadPlan(1, str(folder), {}, tuple(groups))))
     return written
 
 
@@ -78,16 +78,16 @@ def reader(
 def test_a_reader_sums_what_is_wanted_and_tells_its_cpu_time(reader: ReaderProcess) -> None:
     """One pass or several: the sums are those of the last pass, and reading is never free."""
     for passes in (1, 3):
-        answer = reader.ask(Request(passes))
+        answer = reader.ask(ReadRequest(passes))
         assert answer.totals == SUMS
         assert answer.cpu_ns > 0
 
 
 def test_a_reader_sees_what_changed(reader: ReaderProcess, tmp_path: Path) -> None:
     """No reader answers from memory."""
-    reader.ask(Request(1))
+    reader.ask(ReadRequest(1))
     (tmp_path / "cpuacct.usage-0").write_text("121\n")
-    assert reader.ask(Request(1)).totals == {**SUMS, "cpuacct.usage": SUMS["cpuacct.usage"] + 1}
+    assert reader.ask(ReadRequest(1)).totals == {**SUMS, "cpuacct.usage": SUMS["cpuacct.usage"] + 1}
 
 
 def test_a_failed_build_is_a_reason(tmp_path: Path) -> None:

@@ -20,39 +20,39 @@ from bench.api.benchmark import (
     PLAIN_BY_NODE,
     STATE,
     Api,
+    ApiEffort,
     Creates,
-    Effort,
     Lists,
     Memory,
-    Watch,
+    Publication,
     lost,
     measure_api,
 )
 from bench.api.pods import LARGE_BYTES, MIDDLE_BYTES, SMALL_BYTES, body, named, template
 from bench.api.receiver import Events, digest
 from bench.api.report import save, show, targets
-from bench.figures import Verdict
+from bench.figures import ClaimVerdict
 from bench.machine import Machine
 from bench.plot import available, plot_api
 
 MACHINE = Machine(2, "some CPU", "6.1", "3.11.7", 0.1, {})
-TINY = Effort(rounds=1, seconds=0.05, listed_pods=200, held_pods=200, events=400, watch_rounds=1)
+TINY = ApiEffort(rounds=1, seconds=0.05, listed_pods=200, held_pods=200, events=400, watch_rounds=1)
 KINDS = ("join", "list", "page", "table", "table page", "node")
 
 
-def watches(seconds: float | None = 1.0, missing: int = 0) -> tuple[Watch, ...]:
+def watches(seconds: float | None = 1.0, missing: int = 0) -> tuple[Publication, ...]:
     return (
-        Watch(EVERYONE, 40_000, seconds, missing),
-        Watch(PLAIN, 40_000, 0.5, 0),
-        Watch(PLAIN_BY_NODE, 4_000, 0.2, 0),
-        Watch(BY_NODE, 4_000, 0.4, 0),
+        Publication(EVERYONE, 40_000, seconds, missing),
+        Publication(PLAIN, 40_000, 0.5, 0),
+        Publication(PLAIN_BY_NODE, 4_000, 0.2, 0),
+        Publication(BY_NODE, 4_000, 0.4, 0),
     )
 
 
 def measured(
     join: Sequence[float] = (0.1, 0.1),
     over_tls: Sequence[float] = (0.2, 0.3),
-    seen: tuple[Watch, ...] | None = None,
+    seen: tuple[Publication, ...] | None = None,
     pauses: Sequence[float] = (0.001, 0.002),
 ) -> Api:
     inside = dict.fromkeys(KINDS, (0.15, 0.15)) | {"join": tuple(join)}
@@ -85,14 +85,14 @@ def measured(
 )
 def test_targets(result: Api, missed: list[str]) -> None:
     """Twice a join, 30,000 deliveries a second without any loss, 20 ms."""
-    assert [target.name for target in targets(result) if target.verdict is not Verdict.MET] == missed
+    assert [target.name for target in targets(result) if target.verdict is not ClaimVerdict.MET] == missed
 
 
 def test_one_lossy_watch_is_enough() -> None:
     """A median of losses would hide it."""
     result = measured(seen=(*watches(), *watches(), *watches(missing=3)))
     (found,) = [target for target in targets(result) if target.name == "events lost by any watcher"]
-    assert found.verdict is Verdict.MISSED
+    assert found.verdict is ClaimVerdict.MISSED
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.colocate.benchmark import Colocation, Effort
+from bench.colocate.benchmark import ColocationEffort, ColocationResult
 from bench.colocate.report import load, save, show
 from bench.colocate.rows import (
     ADAPTIVE,
@@ -22,8 +22,8 @@ from bench.colocate.rows import (
     NO_AGENT,
     chosen,
 )
-from bench.colocate.targets import Claim, claims, targets
-from bench.figures import Interval, MemoryOutcome, Run, Verdict
+from bench.colocate.targets import RatioClaim, claims, targets
+from bench.figures import ClaimVerdict, ColocationRun, Interval, MemoryOutcome
 from bench.machine import Machine
 from bench.plot import available, plot_colocation, points
 
@@ -31,12 +31,12 @@ MACHINE = Machine(2, "some CPU", "6.1", "3.11.7", 0.1, {})
 SURVIVED, KILLED = MemoryOutcome(True, 0, 3, 1, 1, 1000), MemoryOutcome(False, 1, 0, 0, 0, 1024)
 
 
-def run(row: str, p99_us: float | None = 4000.0, kind: str = "long", **more: object) -> Run:
-    made = Run(row, kind, 0, 100, 0, 1000.0, p99_us, 9000.0, 50.0, 98.0, 1.2, 700.0, 1.0)
+def run(row: str, p99_us: float | None = 4000.0, kind: str = "long", **more: object) -> ColocationRun:
+    made = ColocationRun(row, kind, 0, 100, 0, 1000.0, p99_us, 9000.0, 50.0, 98.0, 1.2, 700.0, 1.0)
     return msgspec.structs.replace(made, **more)
 
 
-def good() -> list[Run]:
+def good() -> list[ColocationRun]:
     """A run of each that meets every target with long requests."""
     return [
         run(ALONE),
@@ -47,18 +47,18 @@ def good() -> list[Run]:
     ]
 
 
-def verdicts(runs: list[Run]) -> dict[str, Verdict]:
+def verdicts(runs: list[ColocationRun]) -> dict[str, ClaimVerdict]:
     return {target.name: target.verdict for target in targets(runs) if not target.name.startswith("short")}
 
 
 def test_all_that_is_wanted_of_adaptive() -> None:
     """Latency against alone and against no agent, utilisation, and work against both of Koordinator's policies."""
     assert verdicts(good()) == {
-        "long: p99 adaptive / alone": Verdict.MET,
-        "long: p99 adaptive / no-agent": Verdict.MET,
-        "long: utilisation with adaptive, %": Verdict.MET,
-        "long: batch work adaptive / cpuset": Verdict.MET,
-        "long: batch work adaptive / cfsQuota": Verdict.MET,
+        "long: p99 adaptive / alone": ClaimVerdict.MET,
+        "long: p99 adaptive / no-agent": ClaimVerdict.MET,
+        "long: utilisation with adaptive, %": ClaimVerdict.MET,
+        "long: batch work adaptive / cpuset": ClaimVerdict.MET,
+        "long: batch work adaptive / cfsQuota": ClaimVerdict.MET,
     }
 
 
@@ -71,24 +71,24 @@ def test_all_that_is_wanted_of_adaptive() -> None:
     ],
     ids=["slower", "idle CPUs", "little batch work"],
 )
-def test_a_miss_is_called_so(change: Run, missed: list[str]) -> None:
+def test_a_miss_is_called_so(change: ColocationRun, missed: list[str]) -> None:
     """Each target by itself."""
     found = verdicts([*good()[:-1], change])
-    assert [name for name, verdict in found.items() if verdict is Verdict.MISSED] == missed
+    assert [name for name, verdict in found.items() if verdict is ClaimVerdict.MISSED] == missed
 
 
 def test_without_clean_runs_nothing_is_met() -> None:
     """Dirty runs decide nothing."""
     dirty = [msgspec.structs.replace(each, foreign_pct=8.0) for each in good()]
-    assert set(verdicts(dirty).values()) == {Verdict.UNKNOWN}
+    assert set(verdicts(dirty).values()) == {ClaimVerdict.UNKNOWN}
 
 
 @pytest.mark.parametrize(
     ("outcomes", "verdict"),
-    [((SURVIVED, SURVIVED), Verdict.MET), ((SURVIVED, KILLED), Verdict.MISSED)],
+    [((SURVIVED, SURVIVED), ClaimVerdict.MET), ((SURVIVED, KILLED), ClaimVerdict.MISSED)],
     ids=["never", "once"],
 )
-def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ...], verdict: Verdict) -> None:
+def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ...], verdict: ClaimVerdict) -> None:
     """Even in a dirty run."""
     runs = [run(MEMORY_ALONE), *(run(MEMORY_AGENT, memory=each, foreign_pct=60.0) for each in outcomes)]
     assert verdicts(runs)["memory: runs in which the service was killed"] is verdict
@@ -107,7 +107,7 @@ def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ..
 )
 def test_only_what_every_run_shows_is_claimed(ratio: Interval, smaller: bool, words: str) -> None:
     """A median alone claims nothing."""
-    assert Claim("x", ratio, smaller).words == words
+    assert RatioClaim("x", ratio, smaller).words == words
 
 
 def test_claims_are_against_no_agent() -> None:
@@ -129,7 +129,7 @@ def test_tables_files_and_pictures(tmp_path: Path) -> None:
     """What was saved reads back; what was missed is said; endless figures leave the picture alone."""
     names = (ALONE, NO_AGENT, CPUSET, CFS_QUOTA, ADAPTIVE)
     runs = (*good(), run(NO_AGENT, None, kind="short"), run(ADAPTIVE, 9000.0, foreign_pct=30.0))
-    measured, text = Colocation(MACHINE, Effort(), names, runs), io.StringIO()
+    measured, text = ColocationResult(MACHINE, ColocationEffort(), names, runs), io.StringIO()
     show(measured, Console(file=text, width=150))
     shown = text.getvalue()
     assert "1/2" in shown and "inf" in shown and "hyper-threads" in shown and "at most 7 %" in shown

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.figures import Verdict
+from bench.figures import ClaimVerdict
 from bench.machine import Machine
 from bench.plot import available, plot_reaction
 from bench.react.benchmark import WITH, WITHOUT, React, Reactions
@@ -91,13 +91,13 @@ def test_a_surge_without_an_answer_is_the_slowest(
 )
 def test_targets(result: React, missed: list[str]) -> None:
     """250 ms, four times faster, one percent of a core."""
-    assert [target.name for target in targets(result) if target.verdict is Verdict.MISSED] == missed
+    assert [target.name for target in targets(result) if target.verdict is ClaimVerdict.MISSED] == missed
 
 
 def test_an_emulated_machine_is_asked_for_ratios_only() -> None:
     """Its own times say nothing."""
     found = targets(measured([1.0], [9.0]), ratios_only=True)
-    assert [target.verdict for target in found] == [Verdict.MET, Verdict.MET]
+    assert [target.verdict for target in found] == [ClaimVerdict.MET, ClaimVerdict.MET]
 
 
 def restarted(ours: float | None, before: float | None, cpu_seconds: float) -> React:
@@ -120,7 +120,7 @@ FASTER, FIRST_TICK = f"times faster restarted than {BEFORE}, p50", "CPU-seconds 
 )
 def test_targets_of_restarts(result: React, missed: list[str]) -> None:
     """Four times faster than an agent that loads everything first, below a CPU-second."""
-    assert [target.name for target in targets(result) if target.verdict is Verdict.MISSED] == missed
+    assert [target.name for target in targets(result) if target.verdict is ClaimVerdict.MISSED] == missed
 
 
 def test_restarts_are_shown() -> None:

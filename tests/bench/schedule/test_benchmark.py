@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bench.figures import Verdict
+from bench.figures import ClaimVerdict
 from bench.machine import Machine
 from bench.schedule.baselines import Bare, Greedy, bare_requests
 from bench.schedule.benchmark import Schedule, measure_schedule
 from bench.schedule.brute import fewest_victims
 from bench.schedule.cluster import openb_pods, philly_gangs, pod, synthetic_gangs, synthetic_nodes, workload
 from bench.schedule.decider import Decider
-from bench.schedule.effort import QUICK, Effort
+from bench.schedule.effort import QUICK, SchedulingEffort
 from bench.schedule.greedy_preemption import GreedyPreemption
 from bench.schedule.preemption import measure_quality
 from bench.schedule.report import save, show, targets
@@ -113,17 +113,17 @@ def test_targets_follow_from_figures() -> None:
     """Rates, the ratio to a bare pass, growth with the cluster; what was not measured is not known."""
     measured = Schedule(
         MACHINE,
-        Effort(),
+        SchedulingEffort(),
         (speed(5_000, 64, 150_000, 450_000), speed(1_000, 64, 200_000, 1.0), speed(10_000, 64, 10_000, 1.0)),
     )
     verdicts = {
         target.name: (target.measured.middle if target.measured else None, target.verdict)
         for target in targets(measured)
     }
-    assert verdicts["5,000 nodes, gangs of 64: pods/s"] == (150_000, Verdict.MET)
-    assert verdicts["5,000 nodes, gangs of 64: time / a bare NumPy pass"] == (3.0, Verdict.MET)
-    assert verdicts["gangs of 64: cost at 10,000 / at 1,000 nodes, / 10"] == (2.0, Verdict.MISSED)
-    assert verdicts["5,000 nodes, lone pods: pods/s"] == (None, Verdict.UNKNOWN)
+    assert verdicts["5,000 nodes, gangs of 64: pods/s"] == (150_000, ClaimVerdict.MET)
+    assert verdicts["5,000 nodes, gangs of 64: time / a bare NumPy pass"] == (3.0, ClaimVerdict.MET)
+    assert verdicts["gangs of 64: cost at 10,000 / at 1,000 nodes, / 10"] == (2.0, ClaimVerdict.MISSED)
+    assert verdicts["5,000 nodes, lone pods: pods/s"] == (None, ClaimVerdict.UNKNOWN)
 
 
 @pytest.mark.parametrize(("pct", "expected"), [(50, 0.002), (99, 0.004), (1, 0.001)])

@@ -9,7 +9,7 @@ from cli.main import main
 from kube import objects
 from model.fault import ConfigurationFault
 from model.resources import BATCH_CPU, ResourceVector
-from view.lending_cause import Account
+from view.lending_cause import LendingRecord
 
 READY = objects.Condition("ColocationReady", "True", "LendingActive", last_heartbeat_time="1970-01-01T00:01:40Z")
 METRIC = objects.NodeMetric(objects.Metadata("n1"), status={"updateTime": "1970-01-01T00:02:00Z"})
@@ -24,13 +24,13 @@ def node(*conditions: objects.Condition, allocatable: objects.Quantities | None 
 def test_condition_metric_and_resources_are_read() -> None:
     found = account(node(READY, allocatable={BATCH_CPU: "2k"}), METRIC, answers=True)
     lent = ResourceVector({BATCH_CPU: 2000})
-    assert found == Account("n1", 100.0, True, "LendingActive", 120.0, lent, True)
+    assert found == LendingRecord("n1", 100.0, True, "LendingActive", 120.0, lent, True)
 
 
 def test_a_node_without_an_agent_says_nothing() -> None:
     """Other conditions are not the agent's."""
     other = objects.Condition("Ready", "True", last_heartbeat_time="1970-01-01T00:01:40Z")
-    assert account(node(other), None, answers=None) == Account("n1")
+    assert account(node(other), None, answers=None) == LendingRecord("n1")
 
 
 def test_a_heartbeat_that_is_no_time_was_never_heard() -> None:

@@ -13,16 +13,16 @@ from kube.client import KubeClient
 from model.fault import KubernetesFault
 from tests.cli.preflight.test_command import ALLOWED, LENT, cluster, node
 from tests.cli.spoken import spoken
-from view.cluster_check import DEFINITIONS, ClusterFacts
+from view.cluster_check import DEFINITIONS, CheckedCluster
 
 POLICIES = ("GET", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies")
 CUSTOM = ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 
 
-def looked(folder: Path, answers: dict[tuple[str, str], Any]) -> ClusterFacts:
+def looked(folder: Path, answers: dict[tuple[str, str], Any]) -> CheckedCluster:
     with spoken(folder, answers) as server:
 
-        async def whole() -> ClusterFacts:
+        async def whole() -> CheckedCluster:
             async with await KubeClient.connect(server.kubeconfig, "test") as client:
                 return await look(client)
 
@@ -33,7 +33,7 @@ def test_the_facts(tmp_path: Path) -> None:
     """Version, workloads, definitions and nodes by kind."""
     runtime = "containerd://1.7"
     answers = cluster(nodes=(node(runtime), node(runtime), node("cri-o://1.30")), minor="30+")
-    assert looked(tmp_path, answers) == ClusterFacts(
+    assert looked(tmp_path, answers) == CheckedCluster(
         version=(1, 30),
         version_text="v1.30+.0",
         policies=True,

@@ -7,7 +7,7 @@ from typing import Any
 from cli.simulate.cluster_objects import CLUSTER_KINDS
 from cli.simulate.cluster_run import decide
 from cli.simulate.manifests import Manifests
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from view.cluster_outcome import Outcome
 
 Object = dict[str, Any]
@@ -24,7 +24,7 @@ def given(*objects: Object) -> Manifests:
 
 def decided(*objects: Object, settle: bool = False) -> Outcome:
     """With the scheduler's default settings."""
-    return decide(given(*objects), NOW, Settings(), settle=settle)
+    return decide(given(*objects), NOW, SchedulerSettings(), settle=settle)
 
 
 def node(name: str = "n1", cpu: str = "4") -> Object:

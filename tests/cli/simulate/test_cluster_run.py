@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from cli.simulate.cluster_run import scheduled_by_others
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from tests.cli.simulate.clusters import decided, given, node, other, pod
-from view.cluster_outcome import GangOut, Nomination, Pending, Placement, Victim
+from view.cluster_outcome import GangOut, Nomination, Pending, SimulatedPlacement, SimulatedVictim
 
 
 def test_a_preemption_is_told_from_all_sides() -> None:
@@ -15,7 +15,7 @@ def test_a_preemption_is_told_from_all_sides() -> None:
     low = pod("low", "4", nodeName="n1", priority=1)
     found = decided(node(), low, pod("high", "4", priority=10))
     assert found.nominations == (Nomination("default/high", "n1"),)
-    assert found.victims == (Victim("default/low", "n1", "default/high", "PreemptionByScheduler"),)
+    assert found.victims == (SimulatedVictim("default/low", "n1", "default/high", "PreemptionByScheduler"),)
     assert found.placements == ()
 
 
@@ -23,7 +23,7 @@ def test_until_settled() -> None:
     """The victim is gone, and nobody waits."""
     objects = [node(), pod("low", "4", nodeName="n1", priority=1), pod("high", "4", priority=10)]
     found = decided(*objects, settle=True)
-    assert found.placements == (Placement("default/high", "n1"),)
+    assert found.placements == (SimulatedPlacement("default/high", "n1"),)
     assert found.pending == found.nominations == ()
 
 
@@ -51,7 +51,7 @@ def test_a_gang_is_bound_and_told_by_its_status() -> None:
     group = other("PodGroup", "scheduling.sigs.k8s.io/v1alpha1", "g", spec={"minMember": 2})
     labels = {"pod-group.scheduling.sigs.k8s.io": "g"}
     found = decided(node(), group, *(pod(name, labels=labels) for name in ("a", "b")))
-    assert found.placements == (Placement("default/a", "n1"), Placement("default/b", "n1"))
+    assert found.placements == (SimulatedPlacement("default/a", "n1"), SimulatedPlacement("default/b", "n1"))
     assert found.gangs == (GangOut("default/g", "Scheduled", 2, 2),)
 
 
@@ -64,4 +64,4 @@ def test_a_gated_pod_waits_by_the_api_servers_own_condition() -> None:
 def test_pods_of_other_schedulers() -> None:
     """Only those without a node, of a name that is not served."""
     pods = (pod("ours"), pod("placed", nodeName="n1", schedulerName="x"), pod("theirs", schedulerName="x"))
-    assert [one.label for one in scheduled_by_others(given(*pods), Settings())] == ["Pod default/theirs"]
+    assert [one.label for one in scheduled_by_others(given(*pods), SchedulerSettings())] == ["Pod default/theirs"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.uninstall.plan import Node, Unfinished, cleaned, has_restored, held_by_pods, restores, restoring
+from cli.uninstall.plan import LentNode, Unfinished, cleaned, has_restored, held_by_pods, restores, restoring
 from tests.cli.uninstall.daemonset import daemon_set
 
 CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
@@ -77,6 +77,6 @@ def test_what_running_pods_hold() -> None:
 
 
 def test_a_nodes_amounts_shrink_to_what_is_held_and_go_where_nothing_is() -> None:
-    status = cleaned(Node("n", {CPU: "4000", MEMORY: "8Gi"}, {CPU: 750}))["status"]
+    status = cleaned(LentNode("n", {CPU: "4000", MEMORY: "8Gi"}, {CPU: 750}))["status"]
     assert status["allocatable"] == status["capacity"] == {CPU: "750", MEMORY: None}
     assert status["conditions"] == [{"type": "ColocationReady", "$patch": "delete"}]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from local.demo.load import Generator, Request, Segment, percentile, schedule
+from local.demo.load import Generator, LoadRequest, Segment, percentile, schedule
 
 SEGMENTS = (Segment(10, 100), Segment(10, 300))
 
@@ -60,7 +60,7 @@ async def one_at_a_time(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 def test_a_slow_service_does_not_slow_the_arrivals_down() -> None:
     """Four requests due at once at a service of 0.1 s each: the last has waited for the three before it."""
 
-    async def story() -> list[Request]:
+    async def story() -> list[LoadRequest]:
         lock = asyncio.Lock()
         server = await asyncio.start_server(lambda r, w: one_at_a_time(r, w, lock), "127.0.0.1", 0)
         async with server:
@@ -76,7 +76,7 @@ def test_a_slow_service_does_not_slow_the_arrivals_down() -> None:
 def test_a_request_nobody_answers_is_counted_and_has_no_latency() -> None:
     """A refused connection is a result, not an end."""
 
-    async def story() -> list[Request]:
+    async def story() -> list[LoadRequest]:
         return await Generator(1).run([0.0, 0.01], time.monotonic())
 
     assert [request.latency_seconds for request in asyncio.run(story())] == [None, None]

@@ -12,8 +12,8 @@ import pytest
 from embedded.tests.dummies import until
 from local.demo.measure import (
     CpuTime,
-    Cut,
     ProcessMark,
+    QuotaCut,
     QuotaSample,
     QuotaTrace,
     describe_machine,
@@ -70,16 +70,16 @@ def samples(*pairs: tuple[float, int]) -> list[QuotaSample]:
 @pytest.mark.parametrize(
     ("case", "changes", "expected"),
     [
-        ("cut at once", samples((1, 100), (10.5, 40)), Cut(0.5, 100, 40, 40)),
-        ("raised first", samples((1, 100), (10.5, 120), (11, 90), (12, 30)), Cut(1.0, 100, 90, 30)),
-        ("from no limit", samples((1, -1), (10.25, 500)), Cut(0.25, -1, 500, 500)),
+        ("cut at once", samples((1, 100), (10.5, 40)), QuotaCut(0.5, 100, 40, 40)),
+        ("raised first", samples((1, 100), (10.5, 120), (11, 90), (12, 30)), QuotaCut(1.0, 100, 90, 30)),
+        ("from no limit", samples((1, -1), (10.25, 500)), QuotaCut(0.25, -1, 500, 500)),
         ("lifted is no cut", samples((1, 100), (11, -1)), None),
         ("cut before the surge only", samples((1, 100), (9, 50)), None),
         ("nothing before the surge", samples((11, 100), (12, 50)), None),
         ("nothing at all", [], None),
     ],
 )
-def test_first_cut(case: str, changes: list[QuotaSample], expected: Cut | None) -> None:
+def test_first_cut(case: str, changes: list[QuotaSample], expected: QuotaCut | None) -> None:
     """The first value after the surge, at 10, that is below the one at the surge; -1 is above all."""
     assert first_cut(changes, 10.0) == expected
 

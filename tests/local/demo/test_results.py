@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from local.demo.load import LoadResult, Request
-from local.demo.measure import Cut
+from local.demo.load import LoadRequest, LoadResult
+from local.demo.measure import QuotaCut
 from local.demo.results import (
     ALONE,
     SUBLET,
@@ -31,7 +31,7 @@ def phase(name: str, surge_p99: float | None = 20.0, cpu_pct: float = 40.0, batc
 
 def test_latency_is_split_at_the_surge_and_counts_the_unanswered() -> None:
     """By the moment a request was due, not when it was answered; one without an answer took the whole bound."""
-    requests = [Request(1.0, 0.010), Request(7.9, 0.030), Request(8.0, 0.100), Request(9.0, None)]
+    requests = [LoadRequest(1.0, 0.010), LoadRequest(7.9, 0.030), LoadRequest(8.0, 0.100), LoadRequest(9.0, None)]
     whole, surge = latencies(LoadResult("normal", requests), 8.0)
     assert whole == Latency(30.0, 5000.0, 4, 1)
     assert surge == Latency(100.0, 5000.0, 2, 1)
@@ -107,12 +107,12 @@ def test_the_offer_is_shown_second_by_second() -> None:
 @pytest.mark.parametrize(
     ("case", "cut", "expected"),
     [
-        ("cut", Cut(0.141, 121286, 104044, 40000), "141 ms after the surge, from 121286 to 104044 us"),
-        ("from no limit", Cut(0.141, -1, 104044, 40000), "from no limit to"),
+        ("cut", QuotaCut(0.141, 121286, 104044, 40000), "141 ms after the surge, from 121286 to 104044 us"),
+        ("from no limit", QuotaCut(0.141, -1, 104044, 40000), "from no limit to"),
         ("none", None, "never fell"),
     ],
 )
-def test_the_cut_in_words(case: str, cut: Cut | None, expected: str) -> None:
+def test_the_cut_in_words(case: str, cut: QuotaCut | None, expected: str) -> None:
     """When, from what, to what."""
     measured = PhaseResult(SUBLET, 1.0, Latency(1, 1, 1, 0), Latency(1, 1, 1, 0), "normal", cut=cut)
     assert expected in cut_told([measured])

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 
 from embedded.node.logs.server import tls_context
 from kube import x509 as ours
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from local.node.callers import certified_callers, trust_clients_of
 from local.node.token_server import TokenServer
 from model.fault import ConfigurationFault
@@ -51,7 +51,7 @@ def asked(
     folder: Path, trusted: Client, shown: Client | None, *reviews: Answer, method: str = "GET", path: str = "/pods"
 ) -> tuple[int, list[Any]]:
     """The status, and what the API server was asked; 0 where TLS refuses."""
-    own = Authority("node")
+    own = LocalAuthority("node")
     certificate, key = own.issue("node")
     (folder / "crt").write_bytes(certificate)
     (folder / "key").write_bytes(key)

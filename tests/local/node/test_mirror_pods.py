@@ -17,7 +17,7 @@ from embedded.node.logs.reading import LogQuery, LogReading
 from embedded.node.objects.pod import NodeMetadata, NodeObject, PodMetadata, PodObject
 from kube.informer import Change, ChangeKind
 from local.node.mirror_pods import Mirrors, WithMirrors, is_mirror, mirror_of
-from local.staticprograms import Run, StaticProgram, write_programs
+from local.staticprograms import ProgramRun, StaticProgram, write_programs
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODE = NodeObject(NodeMetadata("n1", "node-uid"))
@@ -85,7 +85,7 @@ class Node:
             self.server, self.file, self.run_dir, lambda: NODE, "127.65.0.1", lambda: NOW
         )
         self.program = StaticProgram(
-            "agent", "n1", str(self.log), Run(os.getpid(), NOW.timestamp()), host="127.0.0.1", port=1
+            "agent", "n1", str(self.log), ProgramRun(os.getpid(), NOW.timestamp()), host="127.0.0.1", port=1
         )
 
     def settle(self, *programs: StaticProgram, times: int = 2) -> Server:
@@ -98,7 +98,7 @@ class Node:
         """Killed after it said something, and up again."""
         begin = self.log.stat().st_size
         over = msgspec.structs.replace(self.program.run, ended_seconds=NOW.timestamp() + 9, exit_code=-9)
-        run = Run(os.getpid(), NOW.timestamp() + 10, begin)
+        run = ProgramRun(os.getpid(), NOW.timestamp() + 10, begin)
         return msgspec.structs.replace(self.program, run=run, previous=over, restarts=1)
 
     def said(self, *, previous: bool = False) -> str:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from embedded.node.logs.server import tls_context
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from local.node.callers import token_callers
 from local.node.token_server import TokenServer
 
@@ -29,7 +29,7 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
 
 def test_who_says_half_a_hello_is_cut_off_for_others(tmp_path: Path) -> None:
     """The oldest first; a caller is answered all the while. A handshake has a buffer, and asyncio bounds none."""
-    own = Authority("node")
+    own = LocalAuthority("node")
     for file, content in zip(("crt", "key"), own.issue("node"), strict=True):
         (tmp_path / file).write_bytes(content)
 

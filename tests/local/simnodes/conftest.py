@@ -20,9 +20,9 @@ from embedded.apiserver.request.attributes import AllowAll
 from embedded.node.objects.pod import NodeObject, PodObject
 from kube.informer import Change, ChangeKind
 from local.simnodes.cluster import SimulatedCluster
-from local.simnodes.requests import Write
+from local.simnodes.requests import QueuedWrite
 from local.simnodes.settings import Simulation
-from local.simnodes.usage import Load, Share
+from local.simnodes.usage import OnlineLoad, UsageShare
 from local.simnodes.writer import Writer
 from model.fault import KubernetesFault
 
@@ -44,8 +44,8 @@ class Steady:
     def __init__(self, ratio: float = 0.25) -> None:
         self.ratio = ratio
 
-    def at(self, index: int, seconds: float) -> Share:
-        return Share(self.ratio, self.ratio)
+    def at(self, index: int, seconds: float) -> UsageShare:
+        return UsageShare(self.ratio, self.ratio)
 
 
 class CoreClient:
@@ -74,7 +74,7 @@ class CoreClient:
 class Stage:
     """A simulated cluster and its API; `step` lets time pass as the program does."""
 
-    def __init__(self, simulation: Simulation, load: Load) -> None:
+    def __init__(self, simulation: Simulation, load: OnlineLoad) -> None:
         self.clock = Clock()
         self.client = CoreClient(self.clock)
         self._parts = simulation, load
@@ -89,7 +89,7 @@ class Stage:
         self._write(self.cluster.take())
         self._observe()
 
-    def step(self, seconds: float) -> list[Write]:
+    def step(self, seconds: float) -> list[QueuedWrite]:
         """Time passes to each moment at which something is due; returns what was written."""
         end, written = self.clock.now + seconds, []
         while True:
@@ -127,7 +127,7 @@ class Stage:
     def node(self, name: str = "sim-0") -> Object:
         return self.get(f"/api/v1/nodes/{name}")
 
-    def _write(self, writes: list[Write]) -> None:
+    def _write(self, writes: list[QueuedWrite]) -> None:
         async def write() -> None:
             writer = Writer(self.client)
             writer.put(writes)
@@ -158,7 +158,7 @@ class Stage:
 
 
 @pytest.fixture
-def make_stage() -> Callable[[Simulation, Load], Stage]:
+def make_stage() -> Callable[[Simulation, OnlineLoad], Stage]:
     return Stage
 
 

@@ -7,9 +7,9 @@ import pytest
 from embedded.node.objects.pod import KubeletPodSpec, PodContainer, PodMetadata, PodObject
 from embedded.node.pods.pod_status import pod_status
 from local.simnodes import lifecycle
-from local.simnodes.lifecycle import EXIT_CODE, RUN_SECONDS, USAGE, Life, Plan, Stage
+from local.simnodes.lifecycle import EXIT_CODE, RUN_SECONDS, USAGE, PodLife, PodPlan, PodStage
 from local.simnodes.settings import Pace
-from local.simnodes.usage import Share
+from local.simnodes.usage import UsageShare
 from model.fault import ConfigurationFault
 from model.qos import KubernetesQoS
 
@@ -29,7 +29,7 @@ def pod(policy: str = "Never", deadline: int | None = None, **annotations: str) 
     return PodObject(PodMetadata("p", "d", "u", annotations=named), spec)
 
 
-def walk(source: PodObject, until: float) -> list[tuple[float, Life]]:
+def walk(source: PodObject, until: float) -> list[tuple[float, PodLife]]:
     """(time, life) of every stage up to a time."""
     plan = lifecycle.plan_of(source, PACE)
     found = [(NOW, lifecycle.admitted(plan, NOW))]
@@ -38,7 +38,7 @@ def walk(source: PodObject, until: float) -> list[tuple[float, Life]]:
     return found
 
 
-def phase(source: PodObject, life: Life) -> str:
+def phase(source: PodObject, life: PodLife) -> str:
     shown = lifecycle.view(source, life, KubernetesQoS.BURSTABLE)
     return str(pod_status(shown, source.spec.restart_policy, (), lifecycle.moment(NOW))["phase"])
 
@@ -67,7 +67,7 @@ def test_a_restart_is_counted_and_shown() -> None:
     """With the last end, and a back-off after the second."""
     source = pod("Always", run="1", code="7")
     stages = [life for _, life in walk(source, NOW + 20)]
-    waits = [life for life in stages if life.stage is Stage.BACKING_OFF]
+    waits = [life for life in stages if life.stage is PodStage.BACKING_OFF]
     view = lifecycle.view(source, waits[1], KubernetesQoS.BURSTABLE).containers[0]
     status = pod_status(lifecycle.view(source, waits[1], KubernetesQoS.BURSTABLE), "Always", (), lifecycle.moment(NOW))
     shown = status["containerStatuses"][0]
@@ -97,7 +97,7 @@ def test_deletion(grace: float, at: float) -> None:
     stopping = lifecycle.deleted(running, plan, grace, NOW + 100)
     assert stopping.next_at == NOW + 100 + at
     gone = lifecycle.advanced(stopping, plan, NOW + 101)
-    assert gone.stage is Stage.GONE and gone.next_at is None
+    assert gone.stage is PodStage.GONE and gone.next_at is None
     assert gone.end is not None and gone.end.exit_code == 143
 
 
@@ -112,12 +112,12 @@ def test_a_second_deletion_hastens_and_never_delays() -> None:
 @pytest.mark.parametrize(
     ("text", "share"),
     [
-        ("0.8", Share(0.8, 0.8)),
-        ("cpu=0.5", Share(0.5, 0.6)),
-        ("memory=1, cpu=2", Share(2.0, 1.0)),
+        ("0.8", UsageShare(0.8, 0.8)),
+        ("cpu=0.5", UsageShare(0.5, 0.6)),
+        ("memory=1, cpu=2", UsageShare(2.0, 1.0)),
     ],
 )
-def test_usage(text: str, share: Share) -> None:
+def test_usage(text: str, share: UsageShare) -> None:
     """One number for both, or each by name; 0.6 of what is not named."""
     assert lifecycle.plan_of(pod(usage=text), PACE).share == share
 
@@ -140,6 +140,6 @@ def test_runs_pass_faster_when_time_does() -> None:
 
 def test_a_pod_that_ran_already_goes_on() -> None:
     """Where an earlier simulation left it; an end that was missed comes at once."""
-    plan: Plan = lifecycle.plan_of(pod(run="30"), PACE)
+    plan: PodPlan = lifecycle.plan_of(pod(run="30"), PACE)
     assert lifecycle.resumed(plan, NOW, 0, NOW + 10).next_at == NOW + 30
     assert lifecycle.resumed(plan, NOW, 0, NOW + 100).next_at == NOW + 100

@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from local.certificates import LOOPBACK_NAMES, Authority
+from local.certificates import LOOPBACK_NAMES, LocalAuthority
 from local.simnodes.statserver import StatisticsServer
 
 
@@ -31,7 +31,7 @@ def answer(name: str) -> bytes:
 )
 def test_answers(tmp_path: Path, case: str, path: str, token: str, code: int, words: str) -> None:
     """Over TLS on loopback."""
-    authority = Authority("test")
+    authority = LocalAuthority("test")
     certificate, key = authority.issue("test", LOOPBACK_NAMES)
     (tmp_path / "crt").write_bytes(certificate)
     (tmp_path / "key").write_bytes(key)

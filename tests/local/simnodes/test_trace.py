@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.simnodes.trace import read_trace
-from local.simnodes.usage import Share
+from local.simnodes.usage import UsageShare
 from model.fault import ConfigurationFault
 
 TEXT = """\
@@ -26,8 +26,8 @@ def test_it_is_read(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / "trace"
     path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
     load = read_trace(path)
-    assert [load.at(0, at) for at in (0.0, 119.0)] == [Share(0.2, 0.8), Share(0.2, 0.8)]
-    assert load.at(1, 7.0) == Share(0.05, 0.06)
+    assert [load.at(0, at) for at in (0.0, 119.0)] == [UsageShare(0.2, 0.8), UsageShare(0.2, 0.8)]
+    assert load.at(1, 7.0) == UsageShare(0.05, 0.06)
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from local.simnodes.usage import DailyCurve, Series, Share, TraceLoad, Worker, node_use
+from local.simnodes.usage import DailyCurve, TraceLoad, TraceSeries, UsageShare, Worker, node_use
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from tests.pods import make_pod
 
 NODE = Usage(10_000, 10_000)
-IDLE = Share(0.0, 0.0)
-FULLY = Share(1.0, 1.0)
+IDLE = UsageShare(0.0, 0.0)
+FULLY = UsageShare(1.0, 1.0)
 
 
-def online(uid: str, cpu: int, share: Share = FULLY) -> Worker:
+def online(uid: str, cpu: int, share: UsageShare = FULLY) -> Worker:
     return Worker(make_pod("d", uid, uid, ResourceVector({CPU: cpu, MEMORY: cpu})), share)
 
 
-def lent(uid: str, cpu: int, share: Share = FULLY) -> Worker:
+def lent(uid: str, cpu: int, share: UsageShare = FULLY) -> Worker:
     requests = ResourceVector({BATCH_CPU: cpu, BATCH_MEMORY: cpu})
     return Worker(make_pod("d", uid, uid, requests, band=PriorityBand.BATCH), share)
 
@@ -28,14 +28,14 @@ def lent(uid: str, cpu: int, share: Share = FULLY) -> Worker:
     ("case", "load", "workers", "node", "system"),
     [
         ("an idle node runs its system", IDLE, [], 200, 200),
-        ("online work outside pods is the system's", Share(0.3, 0.3), [], 3000, 3000),
-        ("online pods are part of the online work", Share(0.3, 0.3), [online("a", 2000)], 3000, 1000),
-        ("online pods may use more than the model says", Share(0.3, 0.3), [online("a", 4000)], 4200, 200),
-        ("lent pods come on top", Share(0.3, 0.3), [lent("b", 2000, Share(0.5, 0.5))], 4000, 3000),
-        ("no more CPU than the node has", Share(0.3, 0.3), [lent("b", 9000)], 10_000, 3000),
+        ("online work outside pods is the system's", UsageShare(0.3, 0.3), [], 3000, 3000),
+        ("online pods are part of the online work", UsageShare(0.3, 0.3), [online("a", 2000)], 3000, 1000),
+        ("online pods may use more than the model says", UsageShare(0.3, 0.3), [online("a", 4000)], 4200, 200),
+        ("lent pods come on top", UsageShare(0.3, 0.3), [lent("b", 2000, UsageShare(0.5, 0.5))], 4000, 3000),
+        ("no more CPU than the node has", UsageShare(0.3, 0.3), [lent("b", 9000)], 10_000, 3000),
     ],
 )
-def test_use_of_a_node(case: str, load: Share, workers: list[Worker], node: int, system: int) -> None:
+def test_use_of_a_node(case: str, load: UsageShare, workers: list[Worker], node: int, system: int) -> None:
     """The system takes what of the online work no pod accounts for."""
     use = node_use(NODE, load, workers)
     assert (use.node.cpu_millis, use.system.cpu_millis) == (node, system), case
@@ -43,7 +43,7 @@ def test_use_of_a_node(case: str, load: Share, workers: list[Worker], node: int,
 
 def test_lent_pods_share_what_is_left() -> None:
     """In proportion to what they want; memory is not taken from anybody."""
-    use = node_use(NODE, Share(0.4, 0.0), [lent("a", 6000), lent("b", 6000)])
+    use = node_use(NODE, UsageShare(0.4, 0.0), [lent("a", 6000), lent("b", 6000)])
     assert [use.pods[uid].cpu_millis for uid in "ab"] == [3000, 3000]
     assert [use.pods[uid].memory_bytes for uid in "ab"] == [6000, 6000]
 
@@ -64,8 +64,8 @@ def test_nodes_differ() -> None:
 
 TRACE = TraceLoad(
     [
-        Series([0.0, 60.0, 120.0], [Share(0.1, 0.5), Share(0.2, 0.5), Share(0.3, 0.5)]),
-        Series([0.0], [Share(0.9, 0.9)]),
+        TraceSeries([0.0, 60.0, 120.0], [UsageShare(0.1, 0.5), UsageShare(0.2, 0.5), UsageShare(0.3, 0.5)]),
+        TraceSeries([0.0], [UsageShare(0.9, 0.9)]),
     ]
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from local.simnodes.requests import Request, Write
+from local.simnodes.requests import ApiRequest, QueuedWrite
 from local.simnodes.writer import Writer
 from model.fault import KubernetesFault
 
@@ -32,11 +32,11 @@ class Server:
         return b"{}"
 
 
-def write(key: str, *paths: str, body: int = 0) -> Write:
-    return Write(key, tuple(Request("PATCH", path, body) for path in paths))
+def write(key: str, *paths: str, body: int = 0) -> QueuedWrite:
+    return QueuedWrite(key, tuple(ApiRequest("PATCH", path, body) for path in paths))
 
 
-def send(server: Server, writes: Iterable[Write]) -> Writer:
+def send(server: Server, writes: Iterable[QueuedWrite]) -> Writer:
     async def work() -> Writer:
         writer = Writer(server, first_delay_seconds=0.001)
         working = asyncio.create_task(writer.run())
@@ -92,10 +92,10 @@ def test_failures(case: str, codes: list[int], sent: int, refused: int) -> None:
 
 def test_other_requests_in_its_place() -> None:
     """What is missing is made, what is taken is changed, and a refusal may be as good as done."""
-    missing = Request("PATCH", "/lease", 0, missing=(Request("POST", "/leases", 0),))
-    taken = Request("POST", "/nodes", 0, taken=(Request("PATCH", "/node", 0),))
-    gone = Request("DELETE", "/pod", 0, settled=(404,))
+    missing = ApiRequest("PATCH", "/lease", 0, missing=(ApiRequest("POST", "/leases", 0),))
+    taken = ApiRequest("POST", "/nodes", 0, taken=(ApiRequest("PATCH", "/node", 0),))
+    gone = ApiRequest("DELETE", "/pod", 0, settled=(404,))
     server = Server({"/lease": [404], "/nodes": [409], "/pod": [404]})
-    writer = send(server, [Write("k", (missing, taken, gone))])
+    writer = send(server, [QueuedWrite("k", (missing, taken, gone))])
     assert [line.split()[1] for line in server.sent] == ["/lease", "/leases", "/nodes", "/node", "/pod"]
     assert not writer.refused

@@ -15,12 +15,12 @@ from model.pod.status import PodPhase
 from model.resources import CPU, ResourceVector
 from model.workload import Gang, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.working_snapshot import Background, Nominated, WorkingSnapshot
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
 
@@ -61,7 +61,7 @@ class Arena:
             charge = charge_of(pod)
             assert charge is not None
             state = PlacementState.ASSUMED if pod.uid in out else PlacementState.BOUND
-            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state, queue="q"))])
+            self.ledger.apply([ChargeChange(pod.uid, msgspec.structs.replace(charge, state=state, queue="q"))])
         self.snapshot = take(self.nodes, self.ledger.nodes)
 
     def residents(self) -> Residents:
@@ -72,14 +72,14 @@ class Arena:
 
     def ask(
         self, pods: Iterable[Pod], group: Gang | None = None, *nominated: Nominated, **more: Any
-    ) -> Plan | NoPreemption:
+    ) -> PreemptionPlan | NoPreemption:
         """What preemption says to these pending pods."""
         pending = list(pods)
         return self.ask_for(build.candidate(pending, group), pending, *nominated, **more)
 
     def ask_for(
         self, candidate: Candidate, pods: Iterable[Pod], *nominated: Nominated, **more: Any
-    ) -> Plan | NoPreemption:
+    ) -> PreemptionPlan | NoPreemption:
         policy = more.pop("policy", PreemptionPolicySettings())
         facts = PreemptionFacts(pods={pod.uid: pod for pod in pods}, **{"gangs": self.gangs()} | more)
         return preempt(self.working(*nominated), candidate, self.residents(), facts, policy, NOW)
@@ -93,9 +93,9 @@ class Arena:
         return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
 
 
-def victims(outcome: Plan | NoPreemption) -> list[str]:
+def victims(outcome: PreemptionPlan | NoPreemption) -> list[str]:
     """Names of the victims; fails where nobody is preempted."""
-    assert isinstance(outcome, Plan), outcome
+    assert isinstance(outcome, PreemptionPlan), outcome
     return [victim.pod_key.removeprefix("default/") for victim in outcome.eviction.victims]
 
 

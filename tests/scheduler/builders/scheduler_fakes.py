@@ -21,7 +21,7 @@ from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Turn
 
 
@@ -207,8 +207,8 @@ class FakeMeter:
 class World:
     """A scheduler loop without a network. `see` tells it of an object, `turn` runs one turn and its writes."""
 
-    def __init__(self, settings: Settings | None = None, cache: ClusterCache | None = None) -> None:
-        settings = settings or Settings()
+    def __init__(self, settings: SchedulerSettings | None = None, cache: ClusterCache | None = None) -> None:
+        settings = settings or SchedulerSettings()
         self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
         self.evictor, self.courier = FakeEvictor(), FakeCourier()

@@ -15,7 +15,7 @@ from kube.informer import Change, ChangeKind
 from model.resources import BATCH_CPU, BATCH_MEMORY
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 
 def offering(**allocatable: str) -> facts.NodeSeen:
@@ -27,7 +27,7 @@ def offering(**allocatable: str) -> facts.NodeSeen:
 
 def test_an_offer_beyond_the_node_counts_as_nothing() -> None:
     """It is told once, kept for whoever asks, and gone as soon as the node offers what it has."""
-    cache = ClusterCache(Settings().served)
+    cache = ClusterCache(SchedulerSettings().served)
     for amount in ("1000000", "1e30", "1001"):
         cache.apply(offering(**{BATCH_CPU: amount, BATCH_MEMORY: "1Gi"}))
         lent = cache.nodes["n1"].allocatable
@@ -59,7 +59,7 @@ def configured(text: str, kind: ChangeKind = ChangeKind.MODIFIED) -> facts.Seen:
 
 def test_a_ratio_counts_as_far_as_people_allow_it() -> None:
     """Whoever has a token of an agent can write it; what `slo-controller-config` says it cannot."""
-    cache = ClusterCache(Settings().served)
+    cache = ClusterCache(SchedulerSettings().served)
 
     def counts() -> int:
         return cache.nodes["n1"].allocatable[BATCH_CPU]
@@ -81,7 +81,7 @@ def test_a_ratio_counts_as_far_as_people_allow_it() -> None:
 
 
 def test_without_a_document_the_setting_counts() -> None:
-    cache = ClusterCache(Settings().served, ratio=1.5)
+    cache = ClusterCache(SchedulerSettings().served, ratio=1.5)
     cache.apply(claiming("5.00", "1500"))
     assert cache.nodes["n1"].allocatable[BATCH_CPU] == 1500
     cache.apply(claiming("5.00", "1501"))
@@ -107,7 +107,7 @@ def seen(priority: int | None, kind: ChangeKind = ChangeKind.ADDED) -> facts.See
 
 def charged(*told: facts.Fact) -> int:
     """The priority at which the member may be preempted."""
-    cache = ClusterCache(Settings().served)
+    cache = ClusterCache(SchedulerSettings().served)
     for fact in told:
         cache.apply(fact)
     charge = cache.ledger.charge("uid-p1")
@@ -145,7 +145,7 @@ def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
     told = objects.PodGroupStatus(schedule_start_time=msgspec.convert(time, objects.Time))
     annotations = {podgroups.PARTIAL_SINCE: time, podgroups.WHOLE_SINCE: time}
     group = objects.PodGroup(objects.Metadata("train", "default", annotations=annotations), status=told)
-    cache = ClusterCache(Settings().served)
+    cache = ClusterCache(SchedulerSettings().served)
     cache.apply(facts.PodGroupSeen(Change(ChangeKind.ADDED, group)))
     record = cache.gangs.get("default/train")
     assert record is not None
@@ -155,7 +155,7 @@ def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
 
 def test_a_term_about_nodes_that_cannot_be_read_closes_no_node() -> None:
     """Whoever may make a pod may name its node, and write what API servers admit and nobody can read."""
-    cache = ClusterCache(Settings().served)
+    cache = ClusterCache(SchedulerSettings().served)
     cache.apply(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node())))
     preference = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["abc"]}]}
     terms = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"preference": preference}]}}

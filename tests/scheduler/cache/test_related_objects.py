@@ -6,7 +6,7 @@ from typing import Any
 
 from kube import objects
 from kube.informer import Change, ChangeKind
-from model.storage import Claim
+from model.storage import VolumeClaim
 from scheduler.cache.related_objects import RelatedObjectsCache
 
 
@@ -25,7 +25,7 @@ def test_a_claim_that_gets_its_volume_may_let_a_pod_in() -> None:
     before = cache.view
     assert (cache.apply(seen(claim())), cache.view is before) == (False, True)
     assert cache.apply(seen(claim("disk")))
-    assert cache.view.claims == {"default/data": Claim("default", "data", "disk")}
+    assert cache.view.claims == {"default/data": VolumeClaim("default", "data", "disk")}
     assert cache.apply(seen(claim("disk"), ChangeKind.DELETED))
     assert cache.view.claims == {}
 

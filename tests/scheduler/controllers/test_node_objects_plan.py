@@ -8,7 +8,15 @@ import pytest
 
 from kube import objects
 from kube.dialects.koordinator.nodeobjects import NodeDocuments, node_metric_spec, node_slo_spec
-from scheduler.controllers.node_objects_plan import MANAGED_BY, NodeFacts, Present, Write, node_facts, plan, present
+from scheduler.controllers.node_objects_plan import (
+    MANAGED_BY,
+    NodeFacts,
+    ObjectWrite,
+    Present,
+    node_facts,
+    plan,
+    present,
+)
 
 NODE = NodeFacts("node-uid", {}, "")
 DOCUMENTS = NodeDocuments()
@@ -36,10 +44,10 @@ def test_plan(there: dict[str, Present], undefined: tuple[str, ...], written: li
 
 def test_a_new_object_ends_with_its_node_and_a_changed_one_is_the_one_that_was_seen() -> None:
     """By the owner's uid, and by a test of the object's own."""
-    made = Write("NodeSLO", "n1", "node-uid", {"a": 1}).made
+    made = ObjectWrite("NodeSLO", "n1", "node-uid", {"a": 1}).made
     assert made["metadata"]["ownerReferences"][0]["uid"] == "node-uid" and made["metadata"]["labels"] == MANAGED_BY
     assert (made["kind"], made["spec"]) == ("NodeSLO", {"a": 1})
-    test, change = Write("NodeSLO", "n1", "node-uid", {"a": 1}, of({})).patch
+    test, change = ObjectWrite("NodeSLO", "n1", "node-uid", {"a": 1}, of({})).patch
     assert (test["op"], test["value"]) == ("test", "uid") and change["value"] == {"a": 1}
 
 

@@ -19,7 +19,7 @@ from reviews_fake import AUDIENCE, FakeCluster
 
 from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
-from local.certificates import Authority
+from local.certificates import LocalAuthority
 from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.link.callers import ReviewedCallers
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
@@ -48,19 +48,19 @@ class Served:
         self.cluster = cluster
         self.files = files
 
-    def channel(self, authority: Authority) -> Any:
+    def channel(self, authority: LocalAuthority) -> Any:
         credentials = grpc.ssl_channel_credentials(authority.certificate_pem)
         return grpc.aio.secure_channel(self.address, credentials, options=(("grpc.use_local_subchannel_pool", 1),))
 
 
-def write(files: TlsFiles, authority: Authority) -> None:
+def write(files: TlsFiles, authority: LocalAuthority) -> None:
     certificate, key = authority.issue("scheduler")
     files.certificate.write_bytes(certificate)
     files.key.write_bytes(key)
 
 
 @asynccontextmanager
-async def serving(folder: Path, authority: Authority) -> AsyncIterator[Served]:
+async def serving(folder: Path, authority: LocalAuthority) -> AsyncIterator[Served]:
     cluster: Any = FakeCluster()
     cluster.add_person("lister-token", "ann", LIST)
     cluster.add_person("other-token", "bob", "/sublet.v1.SchedulerDiagnostics/ListNodes")
@@ -77,10 +77,10 @@ async def serving(folder: Path, authority: Authority) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> Callable[[Callable[[Served, Authority], Awaitable[None]]], None]:
-    def run(working: Callable[[Served, Authority], Awaitable[None]]) -> None:
+def play(tmp_path: Path) -> Callable[[Callable[[Served, LocalAuthority], Awaitable[None]]], None]:
+    def run(working: Callable[[Served, LocalAuthority], Awaitable[None]]) -> None:
         async def whole() -> None:
-            authority = Authority("test")
+            authority = LocalAuthority("test")
             async with asyncio.timeout(60), serving(tmp_path, authority) as served:
                 await working(served, authority)
 
@@ -107,7 +107,7 @@ async def gangs(channel: Any, token: str | None) -> Any:
 def test_who_may_not_is_told_why(play: Any, token: str | None, code: grpc.StatusCode, told: str) -> None:
     """No token, an unknown one, one for another audience, one without the right: to the caller and to our log."""
 
-    async def working(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: LocalAuthority) -> None:
         async with served.channel(authority) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await gangs(channel, token)
@@ -123,7 +123,7 @@ def test_who_may_not_is_told_why(play: Any, token: str | None, code: grpc.Status
 def test_who_may_is_answered_and_asked_about_once(play: Any) -> None:
     """The API server hears of a token and a right once a minute, not at each call."""
 
-    async def working(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: LocalAuthority) -> None:
         async with served.channel(authority) as channel:
             for _ in range(3):
                 assert [gang.name for gang in (await gangs(channel, "lister-token")).gangs] == ["train"]
@@ -135,7 +135,7 @@ def test_who_may_is_answered_and_asked_about_once(play: Any) -> None:
 def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
     """UNAVAILABLE, so that clients try again; whom we know stays known for the rest of its minute."""
 
-    async def working(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: LocalAuthority) -> None:
         async with served.channel(authority) as channel:
             await gangs(channel, "lister-token")
             served.cluster.down = True
@@ -155,7 +155,7 @@ def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
 def test_who_says_nothing_holds_no_call(play: Any, method: str, code: grpc.StatusCode) -> None:
     """More calls than are served at once, from nobody we know and without a message: each ends by itself."""
 
-    async def working(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: LocalAuthority) -> None:
         async with contextlib.AsyncExitStack() as stack:
             channels = [await stack.enter_async_context(served.channel(authority)) for _ in range(5)]
             mute = [channel.stream_unary(method)() for channel in channels for _ in range(14)]
@@ -170,7 +170,7 @@ def test_who_says_nothing_holds_no_call(play: Any, method: str, code: grpc.Statu
 def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:
     """A probe has no token; what methods there are is told to anybody who has one."""
 
-    async def working(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: LocalAuthority) -> None:
         async with served.channel(authority) as channel:
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
             reflection = reflection_pb2_grpc.ServerReflectionStub(channel)

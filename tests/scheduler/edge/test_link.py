@@ -20,7 +20,7 @@ from model.report import EvictionCost, NodeReport, PreemptionNotice
 from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.link.callers import TokenTable
-from scheduler.link.stream import Limits
+from scheduler.link.stream import StreamLimits
 from wire import codec
 from wire.v1 import decision_pb2, link_pb2, link_pb2_grpc
 
@@ -40,7 +40,7 @@ class Link:
 
 
 @asynccontextmanager
-async def serving(certificate: Any, node_reports: FakeDesk, limits: Limits) -> AsyncIterator[Link]:
+async def serving(certificate: Any, node_reports: FakeDesk, limits: StreamLimits) -> AsyncIterator[Link]:
     clock = asyncio.get_running_loop().time
     servicer = NodeLinkServicer(node_reports, TOKENS, clock, limits)
     served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
@@ -61,7 +61,7 @@ def link(certificate: Any) -> Iterator[Callable[..., None]]:
 
     def run(body: Callable[[Link], Awaitable[None]], node_reports: FakeDesk | None = None, **limits: Any) -> None:
         async def whole() -> None:
-            told = Limits(**{"costs_interval_seconds": 0.02} | limits)
+            told = StreamLimits(**{"costs_interval_seconds": 0.02} | limits)
             async with serving(certificate, node_reports or FakeDesk(), told) as running:
                 await body(running)
 

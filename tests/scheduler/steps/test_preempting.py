@@ -12,7 +12,7 @@ from kube import objects
 from model.fault import KubernetesFault
 from model.workload import WorkloadId
 from scheduler.core.queueing.backoff import BackoffPolicy
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
 LOUD = {"sublet.dev/preemption-notice-seconds": "120"}
 
@@ -95,7 +95,7 @@ def test_like_pods_are_not_refused_for_the_sake_of_one_whose_plan_ends() -> None
 
 def test_a_preemptor_that_goes_spares_whom_nobody_could_evict_yet() -> None:
     """The eviction is refused, the preemptor is deleted: it is not tried on for ever."""
-    world = World(Settings(backoff=BackoffPolicy(0.001, 0.001))).see(raw_node(), victim(), high())
+    world = World(SchedulerSettings(backoff=BackoffPolicy(0.001, 0.001))).see(raw_node(), victim(), high())
 
     async def story() -> None:
         async with asyncio.TaskGroup() as group:
@@ -112,7 +112,7 @@ def test_a_preemptor_that_goes_spares_whom_nobody_could_evict_yet() -> None:
 
 def test_one_victim_of_two_plans_is_evicted_once_and_spared_by_neither_alone() -> None:
     """Both need the room; the first preemptor goes, the second still gets it."""
-    world = World(Settings(backoff=BackoffPolicy(0.001, 0.001)))
+    world = World(SchedulerSettings(backoff=BackoffPolicy(0.001, 0.001)))
     world.see(raw_node(), victim(), high("a", batch_cpu="400"), high("b", batch_cpu="400", created=1.0))
 
     async def story() -> None:

@@ -13,9 +13,9 @@ from scheduler_fakes import World
 from kube import objects
 from model.fault import KubernetesFault
 from model.workload import Notes
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 
-SETTINGS = Settings(concurrent_binds=1)
+SETTINGS = SchedulerSettings(concurrent_binds=1)
 OWNER = objects.OwnerReference("batch/v1", "Job", "job", "uid-job", controller=True)
 KINDS = ("pod group", "annotations", "upstream")
 

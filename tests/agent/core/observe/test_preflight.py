@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.core.observe.preflight import CAP_KILL, CAP_SYS_RESOURCE, NodeFacts, findings
-from model.finding import Finding, Verdict, refused
+from agent.core.observe.preflight import CAP_KILL, CAP_SYS_RESOURCE, PreflightFacts, findings
+from model.finding import Finding, Severity, refused
 
-GOOD = NodeFacts(
+GOOD = PreflightFacts(
     kernel="6.1.0-18-amd64",
     cgroup_version=2,
     kubepods="/kubepods.slice",
@@ -29,38 +29,38 @@ def row(check: str, **changes: object) -> Finding:
 
 def test_a_good_node_has_nothing_to_mend():
     rows = findings(GOOD)
-    assert {each.verdict for each in rows} == {Verdict.OK} and not refused(rows)
+    assert {each.verdict for each in rows} == {Severity.OK} and not refused(rows)
     assert [each.check for each in rows] == [
         *("kernel", "cgroups", "controllers", "control files", "cpu.idle", "memory.high"),
         *("pressure (PSI)", "last resort", "state", "other agents"),
     ]
 
 
-CASES: dict[str, tuple[str, dict[str, object], Verdict, str]] = {
-    "an old kernel": ("kernel", {"kernel": "3.10.0-1160.el7"}, Verdict.LIMITED, "4.19+"),
-    "the oldest recommended one": ("kernel", {"kernel": "4.19.0"}, Verdict.OK, "4.19.0"),
-    "a kernel of an unknown kind": ("kernel", {"kernel": "odd"}, Verdict.LIMITED, "odd"),
-    "no memory controller": ("controllers", {"controllers": frozenset({"cpu"})}, Verdict.REFUSED, "without memory"),
-    "no cpuset": ("controllers", {"controllers": frozenset({"cpu", "memory"})}, Verdict.LIMITED, "policy cpuset"),
+CASES: dict[str, tuple[str, dict[str, object], Severity, str]] = {
+    "an old kernel": ("kernel", {"kernel": "3.10.0-1160.el7"}, Severity.LIMITED, "4.19+"),
+    "the oldest recommended one": ("kernel", {"kernel": "4.19.0"}, Severity.OK, "4.19.0"),
+    "a kernel of an unknown kind": ("kernel", {"kernel": "odd"}, Severity.LIMITED, "odd"),
+    "no memory controller": ("controllers", {"controllers": frozenset({"cpu"})}, Severity.REFUSED, "without memory"),
+    "no cpuset": ("controllers", {"controllers": frozenset({"cpu", "memory"})}, Severity.LIMITED, "policy cpuset"),
     "no pids": (
         "controllers",
         {"controllers": frozenset({"cpu", "memory", "cpuset"})},
-        Verdict.LIMITED,
+        Severity.LIMITED,
         "a fork bomb",
     ),
-    "a read-only tree": ("control files", {"unwritable": ("cpu.max",)}, Verdict.REFUSED, "only mode observe"),
-    "no cpu.idle": ("cpu.idle", {"knobs": frozenset({"memory.high"})}, Verdict.LIMITED, "smallest weight"),
-    "no memory.high": ("memory.high", {"knobs": frozenset({"cpu.idle"})}, Verdict.LIMITED, "evicted, not slowed"),
-    "no pressure": ("pressure (PSI)", {"pressure": False}, Verdict.LIMITED, "each 100 ms"),
-    "no capability for short windows": ("pressure (PSI)", {"capabilities": 0}, Verdict.LIMITED, "after 2 s"),
-    "unknown capabilities": ("pressure (PSI)", {"capabilities": None}, Verdict.LIMITED, "CAP_SYS_RESOURCE"),
-    "signals instead of cgroup.kill": ("last resort", {"kill_file": False}, Verdict.OK, "SIGKILL"),
-    "nothing kills": ("last resort", {"kill_file": False, "capabilities": 0}, Verdict.LIMITED, "CAP_KILL"),
-    "no place for originals": ("state", {"state_trouble": "/var cannot be written"}, Verdict.REFUSED, "put back"),
+    "a read-only tree": ("control files", {"unwritable": ("cpu.max",)}, Severity.REFUSED, "only mode observe"),
+    "no cpu.idle": ("cpu.idle", {"knobs": frozenset({"memory.high"})}, Severity.LIMITED, "smallest weight"),
+    "no memory.high": ("memory.high", {"knobs": frozenset({"cpu.idle"})}, Severity.LIMITED, "evicted, not slowed"),
+    "no pressure": ("pressure (PSI)", {"pressure": False}, Severity.LIMITED, "each 100 ms"),
+    "no capability for short windows": ("pressure (PSI)", {"capabilities": 0}, Severity.LIMITED, "after 2 s"),
+    "unknown capabilities": ("pressure (PSI)", {"capabilities": None}, Severity.LIMITED, "CAP_SYS_RESOURCE"),
+    "signals instead of cgroup.kill": ("last resort", {"kill_file": False}, Severity.OK, "SIGKILL"),
+    "nothing kills": ("last resort", {"kill_file": False, "capabilities": 0}, Severity.LIMITED, "CAP_KILL"),
+    "no place for originals": ("state", {"state_trouble": "/var cannot be written"}, Severity.REFUSED, "put back"),
     "Koordinator's agent": (
         "other agents",
         {"rivals": ("koordlet",)},
-        Verdict.REFUSED,
+        Severity.REFUSED,
         "Koordinator's agent (koordlet)",
     ),
 }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from kube.dialects.coverage.rows import Row, Standing
+from kube.dialects.coverage.rows import CoverageRow, Standing
 from kube.dialects.coverage.table import ROWS
 
 TESTS = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ class Effect(NamedTuple):
     word: str
 
 
-def effect(row: Row) -> Effect:
+def effect(row: CoverageRow) -> Effect:
     test, _, word = EFFECTS[row.surface.value][row.name].partition(" ")
     return Effect(*test.split("::"), word)
 
@@ -71,7 +71,7 @@ def whole(file: str, test: str) -> str:
 
 
 @pytest.mark.parametrize("row", DONE, ids=lambda row: f"{row.surface.name} {row.name}")
-def test_what_is_honoured_has_an_effect(row: Row) -> None:
+def test_what_is_honoured_has_an_effect(row: CoverageRow) -> None:
     """The test exists and speaks of the field."""
     shown = effect(row)
     assert shown.test.startswith("test_") and shown.test in module(shown.file).texts

@@ -18,7 +18,7 @@ from kube.dialects.coverage.asking_pods import in_pod, in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS, in_config, in_node_slo
 from kube.dialects.coverage.of_node import in_node, unmet
-from kube.dialects.coverage.rows import Asked, Row, Standing, Surface, sentence
+from kube.dialects.coverage.rows import Asked, CoverageRow, Standing, Surface, sentence
 from kube.dialects.coverage.table import ROWS
 from kube.dialects.gangs import membership, podgroups
 from kube.dialects.koordinator import nodesettings, profiles, schedulerconfig, usagethresholds
@@ -43,11 +43,11 @@ DEFAULTS = NodeSettings()
 LONGEST = 256
 
 
-def of(*surfaces: Surface) -> list[Row]:
+def of(*surfaces: Surface) -> list[CoverageRow]:
     return [row for row in ROWS if row.surface in surfaces]
 
 
-def name(row: Row) -> str:
+def name(row: CoverageRow) -> str:
     return row.name
 
 
@@ -67,14 +67,14 @@ def config(key: str, fields: Any) -> ConfigMap:
     return ConfigMap(Metadata("slo-controller-config", "koordinator-system"), {key: text})
 
 
-def minimal(row: Row, told: bool = True) -> list[tuple[str, Any]]:
+def minimal(row: CoverageRow, told: bool = True) -> list[tuple[str, Any]]:
     """(key, fields) of each document that asks for the row; without it where nothing is to be `told`."""
     first, *rest = row.field.split(".")
     paths = [[part.replace("*Class", name) for part in rest] for name in CLASSES] if "*Class" in row.field else [rest]
     return [(first, nested(parts, row.example, row.beside) if told else {}) for parts in paths]
 
 
-def settings_of(row: Row, told: bool) -> NodeSettings:
+def settings_of(row: CoverageRow, told: bool) -> NodeSettings:
     """What an agent makes of it."""
     first, rest = row.field.split(".")[0], row.field.split(".")[1:]
     if row.surface is Surface.NODE_METRIC:
@@ -91,7 +91,7 @@ SETTINGS = [row for row in of(Surface.SETTINGS, Surface.NODE_METRIC) if row.fiel
 
 
 @pytest.mark.parametrize("row", [row for row in SETTINGS if row.standing is Standing.HONOURED], ids=name)
-def test_honoured_settings_are_read(row: Row) -> None:
+def test_honoured_settings_are_read(row: CoverageRow) -> None:
     """The agent's settings differ by the field, and nobody is warned of it."""
     assert settings_of(row, told=True) != settings_of(row, told=False)
     if row.surface is Surface.SETTINGS:
@@ -100,7 +100,7 @@ def test_honoured_settings_are_read(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in SETTINGS if row.warns], ids=name)
-def test_other_settings_warn(row: Row) -> None:
+def test_other_settings_warn(row: CoverageRow) -> None:
     """One sentence that names the field and fits into a header, for each class of pods; the NodeSLO's alike."""
     for key, fields in minimal(row):
         if key != "extensions":
@@ -114,13 +114,13 @@ def test_other_settings_warn(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in SETTINGS if row.standing is Standing.NOT_YET], ids=name)
-def test_settings_that_are_not_acted_on_change_nothing(row: Row) -> None:
+def test_settings_that_are_not_acted_on_change_nothing(row: CoverageRow) -> None:
     """Whoever makes the agent read one changes its row, too."""
     if not row.field.startswith("extensions"):
         assert settings_of(row, told=True) == settings_of(row, told=False)
 
 
-def pod(row: Row, told: bool = True) -> Pod:
+def pod(row: CoverageRow, told: bool = True) -> Pod:
     labels: dict[str, str] = {"app": "a"}
     annotations: dict[str, str] = {}
     resources = {}
@@ -161,7 +161,7 @@ def asked_by(source: Pod) -> tuple[Asked, ...]:
 
 
 @pytest.mark.parametrize("row", [row for row in PODS if row.standing is Standing.HONOURED], ids=name)
-def test_honoured_words_of_pods_are_read(row: Row) -> None:
+def test_honoured_words_of_pods_are_read(row: CoverageRow) -> None:
     """The pod in the model differs by it, and nobody is warned of it."""
     if row.field != "node.koordinator.sh/extended-resource-spec" and row.values != ("LS",):
         assert made_of(pod(row)) != made_of(pod(row, told=False))
@@ -169,7 +169,7 @@ def test_honoured_words_of_pods_are_read(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in PODS if row.warns], ids=name)
-def test_other_words_of_pods_warn(row: Row) -> None:
+def test_other_words_of_pods_warn(row: CoverageRow) -> None:
     """One sentence that names the place and fits into a header."""
     (asked,) = asked_by(pod(row))
     told = sentence(f"Pod default/{'n' * 20}", asked)
@@ -191,7 +191,7 @@ def sends() -> Callable[[Mapping[str, Any]], bool]:
 
 
 @pytest.mark.parametrize("row", [row for row in PODS if row.warns], ids=name)
-def test_whoever_warns_is_asked(row: Row, sends: Callable[[Mapping[str, Any]], bool]) -> None:
+def test_whoever_warns_is_asked(row: CoverageRow, sends: Callable[[Mapping[str, Any]], bool]) -> None:
     """The webhook's conditions let the pod through, wherever in it the words stand."""
     source = msgspec.to_builtins(pod(row))
     source["spec"] = {"containers": source["spec"]["containers"]}
@@ -216,18 +216,18 @@ def test_an_ordinary_pod_is_not_sent(sends: Callable[[Mapping[str, Any]], bool])
     ],
     ids=name,
 )
-def test_words_of_pods_that_are_not_acted_on_change_nothing(row: Row) -> None:
+def test_words_of_pods_that_are_not_acted_on_change_nothing(row: CoverageRow) -> None:
     """Whoever reads one changes its row, too."""
     assert made_of(pod(row)) == made_of(pod(row, told=False))
 
 
-def group(row: Row, told: bool = True) -> PodGroup:
+def group(row: CoverageRow, told: bool = True) -> PodGroup:
     spec = {"minMember": 2, **(nested(row.field.split(".")[1:], row.example, {}) if told else {})}
     return msgspec.convert({"metadata": {"name": "train", "namespace": "default"}, "spec": spec}, PodGroup)
 
 
 @pytest.mark.parametrize("row", [row for row in of(Surface.GANG) if row.field.startswith("spec.")], ids=name)
-def test_fields_of_pod_groups(row: Row) -> None:
+def test_fields_of_pod_groups(row: CoverageRow) -> None:
     """The gang differs by what is honoured; what is not warns."""
     honoured = row.standing is Standing.HONOURED
     assert (podgroups.pod_group(group(row)) != podgroups.pod_group(group(row, told=False))) is honoured
@@ -238,7 +238,7 @@ def test_fields_of_pod_groups(row: Row) -> None:
 PROFILE_KEY = re.compile(r"metadata\.(\w+)\[(.+)]")
 
 
-def profile(row: Row, told: bool = True) -> ClusterColocationProfile:
+def profile(row: CoverageRow, told: bool = True) -> ClusterColocationProfile:
     found = PROFILE_KEY.fullmatch(row.field)
     if found:
         both: dict[str, Any] = {found[1]: {found[2]: row.example}} if told else {}
@@ -247,7 +247,7 @@ def profile(row: Row, told: bool = True) -> ClusterColocationProfile:
 
 
 @pytest.mark.parametrize("row", of(Surface.PROFILE), ids=name)
-def test_fields_of_profiles(row: Row) -> None:
+def test_fields_of_profiles(row: CoverageRow) -> None:
     """The profile differs by what is honoured; what is not warns."""
     honoured = row.standing is Standing.HONOURED
     assert (profiles.profile(profile(row)) != profiles.profile(profile(row, told=False))) is honoured
@@ -257,7 +257,7 @@ def test_fields_of_profiles(row: Row) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in PODS if row.warns and row.surface is not Surface.POD_RESOURCE], ids=name
 )
-def test_profiles_that_write_such_words_warn(row: Row) -> None:
+def test_profiles_that_write_such_words_warn(row: CoverageRow) -> None:
     """By their labels and annotations, by qosClass, and by a patch."""
     field = "labels" if row.surface is Surface.POD_LABEL else "annotations"
     written = {field: {row.field.replace("*", "x"): row.example}}
@@ -268,7 +268,7 @@ def test_profiles_that_write_such_words_warn(row: Row) -> None:
     assert asked.places == ("spec.qosClass=LSR",)
 
 
-def of_node(row: Row, told: bool = True) -> Any:
+def of_node(row: CoverageRow, told: bool = True) -> Any:
     """What is read of a Node with the row's word as label or annotation, whichever it is."""
     word = {row.field: row.example} if told else {}
     label = row.told.startswith("label")
@@ -284,7 +284,7 @@ BY_OTHERS = ("originExtendedAllocatable", "cpu-normalization-enabled", "enable-n
 
 
 @pytest.mark.parametrize("row", of(Surface.NODE), ids=name)
-def test_words_of_nodes(row: Row) -> None:
+def test_words_of_nodes(row: CoverageRow) -> None:
     """What is read of the Node differs by what is honoured, and by nothing else."""
     read = row.standing in (Standing.HONOURED, Standing.PARTLY)
     if not row.field.endswith(BY_OTHERS):
@@ -292,7 +292,7 @@ def test_words_of_nodes(row: Row) -> None:
     assert [asked.row for asked in in_node({row.field: row.example}, {})] == ([row] if row.warns else [])
 
 
-def scheduler(row: Row, told: bool = True) -> dict[str, str]:
+def scheduler(row: CoverageRow, told: bool = True) -> dict[str, str]:
     plugin, _, arg = row.field.replace("*", "other").partition(".")
     args = {arg: row.example} if told else {}
     profiles_ = [{"pluginConfig": [{"name": plugin, "args": {"apiVersion": "x", "kind": "y", **args}}]}]
@@ -301,7 +301,7 @@ def scheduler(row: Row, told: bool = True) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("row", of(Surface.SCHEDULER), ids=name)
-def test_arguments_of_the_scheduler(row: Row) -> None:
+def test_arguments_of_the_scheduler(row: CoverageRow) -> None:
     """What the scheduler reads differs by what is honoured; what is not warns."""
     honoured = row.standing is Standing.HONOURED
     read = schedulerconfig.read
@@ -328,7 +328,7 @@ def test_the_report_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.reader], ids=name)
-def test_the_reader_knows_the_field(row: Row) -> None:
+def test_the_reader_knows_the_field(row: CoverageRow) -> None:
     """The file that a line names holds the field's last name, in our spelling or in theirs."""
     text = (ROOT / row.reader).read_text()
     last = re.split(r"[./\[]", row.field.rstrip("]"))[-1].removeprefix("load-estimated-")

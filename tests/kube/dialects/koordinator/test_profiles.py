@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kube.dialects.koordinator.profiles import profile
 from kube.objects import ClusterColocationProfile, Metadata
-from model.profile import Profile
+from model.profile import ColocationProfile
 from model.qos import QoSClass
 from model.selector import Operator, Requirement, Selector
 
 
-def read(spec: Any, **annotations: str) -> Profile:
+def read(spec: Any, **annotations: str) -> ColocationProfile:
     return profile(ClusterColocationProfile(Metadata(name="p", annotations=annotations), spec))
 
 
@@ -38,7 +38,7 @@ def test_every_field() -> None:
             "patch": {"spec": {}},
         }
     )
-    assert found == Profile(
+    assert found == ColocationProfile(
         "p",
         namespaces=Selector((Requirement("a", Operator.IN, ("1",)),)),
         pods=Selector((Requirement("b", Operator.EXISTS),)),
@@ -58,7 +58,9 @@ def test_every_field() -> None:
 
 def test_silence() -> None:
     """Selects everything, does nothing."""
-    assert read(None) == read({}) == read(dict.fromkeys(("selector", "labels", "probability"))) == Profile("p")
+    assert (
+        read(None) == read({}) == read(dict.fromkeys(("selector", "labels", "probability"))) == ColocationProfile("p")
+    )
 
 
 def test_resources_may_be_left_alone() -> None:

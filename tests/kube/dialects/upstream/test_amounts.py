@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
-from kube.dialects.upstream.amounts import SCORED_CPU_MILLIS, SCORED_MEMORY_BYTES, Amounts, amounts_of
+from kube.dialects.upstream.amounts import SCORED_CPU_MILLIS, SCORED_MEMORY_BYTES, WrittenAmounts, amounts_of
 from model.pod.spec import Container
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 
 GI = 1 << 30
 
 
-def amounts(**spec: Any) -> Amounts:
+def amounts(**spec: Any) -> WrittenAmounts:
     return amounts_of(msgspec.convert({"containers": [asks()], **spec}, objects.PodSpec), "Pod ns/p")
 
 
@@ -168,7 +168,7 @@ def test_what_it_costs_grows_as_the_pod_does(sidecar: bool) -> None:
     """And not with its square: whoever creates a pod of thousands of resources must not hold everybody up."""
     Read.number, number = 0, 500
     many = tuple(Container(f"c{n}", ResourceVector(Read({f"r{n}": 1, CPU: 1})), sidecar=sidecar) for n in range(number))
-    found = Amounts(many, many, Container(""), ResourceVector()).requests()
+    found = WrittenAmounts(many, many, Container(""), ResourceVector()).requests()
     assert found[CPU] == number * (1 + sidecar) and found["r7"] == 1 + sidecar
     assert Read.number < 10 * number
 
@@ -186,6 +186,6 @@ def test_the_sum_is_that_of_each_moment(
     moments.append([one for one, sidecar in init if sidecar] + containers)
     regular = tuple(Container("c", asked) for asked in containers)
     before = tuple(Container("i", asked, sidecar=sidecar) for asked, sidecar in init)
-    found = Amounts(regular, before, Container(""), ResourceVector()).requests()
+    found = WrittenAmounts(regular, before, Container(""), ResourceVector()).requests()
     for name in (CPU, MEMORY, PODS):
         assert found[name] == max(sum(asked[name] for asked in moment) for moment in moments)

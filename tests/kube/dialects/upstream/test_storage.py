@@ -12,7 +12,7 @@ from kube.dialects.upstream.storage import claim, volume
 from model.fault import ConfigurationFault
 from model.pod.affinity import NodeTerm
 from model.selector import Operator, Requirement
-from model.storage import Claim
+from model.storage import VolumeClaim
 
 ZONE = "topology.kubernetes.io/zone"
 HOST_A = {"matchExpressions": [{"key": "host", "operator": "In", "values": ["a"]}]}
@@ -28,7 +28,7 @@ def persistent(
 def test_claim() -> None:
     """Bound or not."""
     metadata = objects.Metadata(namespace="ns", name="data")
-    assert claim(objects.PersistentVolumeClaim(metadata)) == Claim("ns", "data")
+    assert claim(objects.PersistentVolumeClaim(metadata)) == VolumeClaim("ns", "data")
     bound = objects.PersistentVolumeClaim(metadata, objects.ClaimSpec("v"))
     assert (claim(bound).key, claim(bound).volume) == ("ns/data", "v")
 

@@ -13,7 +13,7 @@ from model.node import Taint, TaintEffect
 from model.pod.affinity import NodeTerm
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
-from model.storage import Claim, Volume
+from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.cause import CAUSES, cause
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.podaffinity import AFFINITY, EXISTING
@@ -134,7 +134,7 @@ def test_a_filter_asked_once_more_keeps_its_code() -> None:
 def test_a_volume_out_of_reach_of_all_roomy_nodes() -> None:
     """The node that reaches it is full."""
     volume = Volume("v", (NodeTerm((within("disk", "ssd"),)),))
-    claims = {"default/data": Claim("default", "data", "v")}
+    claims = {"default/data": VolumeClaim("default", "data", "v")}
     seen = cluster(machine("a", labels={"disk": "ssd"}), machine("b"), claims=claims, volumes={"v": volume})
     free = seen.free
     free[0] = 0

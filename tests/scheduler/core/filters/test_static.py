@@ -12,7 +12,7 @@ from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, NodeTerm
 from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement
-from model.storage import Claim, Volume
+from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.fit import fit_error, report
 from scheduler.core.filters.static import SELECTOR, verdicts
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND
@@ -100,14 +100,14 @@ CLAIMS: dict[str, tuple[dict[str, str], str]] = {
 @pytest.mark.parametrize(("bound", "text"), CLAIMS.values(), ids=CLAIMS)
 def test_volumes_are_reached_from_their_nodes_only(bound: dict[str, str], text: str) -> None:
     """Claims by name and the volumes they are bound to."""
-    claims = {f"default/{name}": Claim("default", name, volume) for name, volume in bound.items()}
+    claims = {f"default/{name}": VolumeClaim("default", name, volume) for name, volume in bound.items()}
     seen = cluster(*NODES, claims=claims, volumes=VOLUMES)
     assert fit_error(report(seen, seen.free, class_of(pod(claims=tuple(bound))))) == text
 
 
 def test_a_claim_that_is_not_there() -> None:
     """No node is tried; the claim's name is told. Another namespace's claim of that name does not count."""
-    seen = cluster(*NODES, claims={"other/data": Claim("other", "data", "anywhere")}, volumes=VOLUMES)
+    seen = cluster(*NODES, claims={"other/data": VolumeClaim("other", "data", "anywhere")}, volumes=VOLUMES)
     told = report(seen, seen.free, class_of(pod(claims=("data",))))
     assert fit_error(told) == '0/3 nodes are available: persistentvolumeclaim "data" not found.'
     assert told.refused == ((('persistentvolumeclaim "data" not found',), 3),)
@@ -128,7 +128,7 @@ ORDER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize(("has", "wants", "reason"), ORDER.values(), ids=ORDER)
 def test_the_first_filter_in_the_way_is_told(has: dict[str, Any], wants: dict[str, Any], reason: str) -> None:
     """In kube-scheduler's order."""
-    claims = {"default/a": Claim("default", "a", "zonal")}
+    claims = {"default/a": VolumeClaim("default", "a", "zonal")}
     seen = cluster(node("n1", **has), claims=claims, volumes=VOLUMES)
     told = report(seen, seen.free, class_of(pod(**wants)))
     assert told.refused == (((reason,), 1),)

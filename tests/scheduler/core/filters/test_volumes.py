@@ -7,17 +7,17 @@ from filter_builders import cluster, within
 from scheduler_builders import node
 
 from model.pod.affinity import NodeTerm
-from model.storage import Claim, Volume
+from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND, missing, refusals
 from scheduler.core.picture.snapshot import RelatedObjects
 
 ON_A = Volume("on-a", (NodeTerm((within("host", "a"),)),))
 ANYWHERE = Volume("anywhere")
 CLAIMS = {
-    "default/a": Claim("default", "a", "on-a"),
-    "default/any": Claim("default", "any", "anywhere"),
-    "default/lost": Claim("default", "lost", "gone"),
-    "default/open": Claim("default", "open"),
+    "default/a": VolumeClaim("default", "a", "on-a"),
+    "default/any": VolumeClaim("default", "any", "anywhere"),
+    "default/lost": VolumeClaim("default", "lost", "gone"),
+    "default/open": VolumeClaim("default", "open"),
 }
 NODES = cluster(
     node("a", labels={"host": "a"}),

@@ -13,18 +13,18 @@ from model.pod.status import PodPhase
 from model.reason import Reason
 from model.workload import Gang, GangSource, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.holds import why_held
-from scheduler.core.gangs.minimum import Part, part_of
+from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.roster import roster
 
 KEY = "default/train"
 OWN = WorkloadId.gang(KEY)
 
 
-def part(pods: list[Pod], group: Gang | None, key: str = KEY) -> Part:
+def part(pods: list[Pod], group: Gang | None, key: str = KEY) -> GangPart:
     return part_of(key, roster(pods, (), (SCHEDULER, "second")), group)
 
 
-def topologic(name: str, *levels: TopologyLevel) -> Part:
+def topologic(name: str, *levels: TopologyLevel) -> GangPart:
     group = msgspec.structs.replace(gang(1, name), spec=msgspec.structs.replace(gang(1, name).spec, topology=levels))
     return part(members(1, group=name, name=name), group, f"default/{name}")
 
@@ -33,7 +33,7 @@ LATE = pod("gone", gang=in_group(), deleting=True)
 DEAD = pod("dead", gang=in_group(), phase=PodPhase.FAILED)
 GATED = pod("gated", gang=in_group(), gated=True)
 ELSEWHERE = pod("else", gang=in_group(), scheduler_name="default-scheduler")
-CASES: dict[str, tuple[Part, tuple[Reason, str] | None]] = {
+CASES: dict[str, tuple[GangPart, tuple[Reason, str] | None]] = {
     "complete": (part(members(3), gang(3)), None),
     "more than enough": (part(members(4), gang(3)), None),
     "no PodGroup of that name": (
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Part, tuple[Reason, str] | None]] = {
 
 
 @pytest.mark.parametrize(("found", "wanted"), CASES.values(), ids=CASES)
-def test_why_a_gang_is_held(found: Part, wanted: tuple[Reason, str] | None) -> None:
+def test_why_a_gang_is_held(found: GangPart, wanted: tuple[Reason, str] | None) -> None:
     """The reason's code, and words that say what to mend."""
     held = why_held(OWN, found, (found,))
     if wanted is None or held is None:

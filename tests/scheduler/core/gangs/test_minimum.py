@@ -9,7 +9,7 @@ from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.workload import Gang, GangPhase, MatchPolicy, WorkloadId
-from scheduler.core.gangs.minimum import Part, belongs, original, part_of
+from scheduler.core.gangs.minimum import GangPart, belongs, original, part_of
 from scheduler.core.gangs.roster import roster
 
 
@@ -23,13 +23,13 @@ def part(
     match: MatchPolicy = MatchPolicy.ONCE_SATISFIED,
     *,
     ran: bool = False,
-) -> Part:
+) -> GangPart:
     group: Gang = msgspec.structs.replace(gang(2, match=match), phase=phase)
     return part_of(group.key, roster(pods, (), (SCHEDULER,)), group, ran=ran)
 
 
 RUNS, DONE, REFUSED = PodPhase.RUNNING, PodPhase.SUCCEEDED, placed("r", PodPhase.FAILED, "OutOfcpu")
-CASES: dict[str, tuple[Part, bool, bool]] = {
+CASES: dict[str, tuple[GangPart, bool, bool]] = {
     "nothing bound": (part(members(2)), False, False),
     "one of two runs": (part([placed("a", RUNS), *members(1)]), False, False),
     "bound is met, but no proof that it ran": (part([placed("a"), placed("b")]), True, False),
@@ -50,7 +50,7 @@ def test_met_and_ran(name: str) -> None:
     assert (found.met, found.ran) == (met, ran)
 
 
-NEEDED: dict[str, tuple[Part, int, bool]] = {
+NEEDED: dict[str, tuple[GangPart, int, bool]] = {
     "all wait": (part(members(2)), 2, False),
     "too few exist": (part(members(1)), 2, True),
     "one is placed": (part([placed("a"), *members(1)]), 1, False),

@@ -12,7 +12,7 @@ from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.reason import Reason
 from model.workload import Gang, GangMode, GangPhase, WorkloadId
-from scheduler.core.gangs.minimum import Part, part_of
+from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.release import Release, ReleasePolicy, Releases
 from scheduler.core.gangs.roster import roster
 
@@ -32,12 +32,12 @@ def rejected(name: str = "r", **more: Any) -> Pod:
     return bound(name, **({"phase": PodPhase.FAILED, "rejected": "OutOfcpu"} | more))
 
 
-def part(pods: list[Pod], group: Gang | None = None, *, ran: bool = False) -> Part:
+def part(pods: list[Pod], group: Gang | None = None, *, ran: bool = False) -> GangPart:
     group = group or gang(3, timeout_seconds=300.0)
     return part_of(group.key, roster(pods, (), (SCHEDULER,)), group, ran=ran)
 
 
-def released(found: Part, after: float = 300.0, *, evict: bool = True) -> list[Release]:
+def released(found: GangPart, after: float = 300.0, *, evict: bool = True) -> list[Release]:
     releases = Releases(ReleasePolicy(release_partial=evict))
     releases.update(GANG, [found], 100.0)
     return releases.take(100.0 + after)
@@ -70,7 +70,7 @@ def noted(seconds: float) -> Gang:
     return msgspec.structs.replace(gang(3, timeout_seconds=300.0), partial_seconds=seconds)
 
 
-DUE: dict[str, tuple[Part, float, float]] = {
+DUE: dict[str, tuple[GangPart, float, float]] = {
     "the bound of the settings": (part(HALF), 20.0, 130.0),
     "its own timeout where that is shorter": (part(HALF, gang(3, timeout_seconds=60.0)), 20.0, 70.0),
     "as noted on its PodGroup": (part(HALF, noted(15.0)), 20.0, 135.0),
@@ -127,7 +127,7 @@ def test_switched_off_everything_stays() -> None:
     assert (release.evict, release.stay) == ((), (HALF[0],))
 
 
-LEFT: dict[str, Part] = {
+LEFT: dict[str, GangPart] = {
     "it ran": part(HALF, ran=True),
     "its status says it ran": part(HALF, Gang("default", "train", gang(3).spec, phase=GangPhase.RUNNING)),
     "it is not strict": part(HALF, gang(3, mode=GangMode.NON_STRICT)),

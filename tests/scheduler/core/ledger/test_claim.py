@@ -10,7 +10,7 @@ from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
-from scheduler.core.ledger.charge import Change, charge_of
+from scheduler.core.ledger.charge import ChargeChange, charge_of
 from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimedPod, ClaimKind
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.picture.podclass import class_of
@@ -23,7 +23,7 @@ def claim(*nodes: str, kind: ClaimKind = ClaimKind.NOMINATED, queue: str = "team
     return Claim(kind, TRAIN, 5, tuple(ClaimedPod(f"u{i}", name, found) for i, name in enumerate(nodes)), queue)
 
 
-def charged(ledger: Ledger, found: Pod) -> tuple[Change, ...]:
+def charged(ledger: Ledger, found: Pod) -> tuple[ChargeChange, ...]:
     charge = charge_of(found)
     assert charge is not None
     return ledger.confirm(charge)
@@ -69,7 +69,7 @@ def test_a_pod_that_is_deleted_is_evicting_until_it_is_gone() -> None:
     assert ledger.evicting.of("default") == {BATCH_CPU: 200, "pods": 1}
     ledger.apply(undo)
     assert (ledger.evicting.nodes, ledger.evicting.of("default")) == ({}, {})
-    ledger.apply([Change("uid-a", charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True)))])
+    ledger.apply([ChargeChange("uid-a", charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True)))])
     ledger.forget("uid-a")
     assert (ledger.evicting.nodes, ledger.nodes) == ({}, {})
 
@@ -89,7 +89,7 @@ def test_one_transaction_holds_charges_and_claims() -> None:
     ledger = Ledger()
     ledger.keep(claim("n1"))
     bound = charge_of(pod("a", node_name="n1", batch_cpu=500, queue="team"))
-    undo = ledger.apply([ClaimChange(ClaimKind.NOMINATED, TRAIN, None), Change("uid-a", bound)])
+    undo = ledger.apply([ClaimChange(ClaimKind.NOMINATED, TRAIN, None), ChargeChange("uid-a", bound)])
     assert ledger.counted("team") == ledger.used("team") == {BATCH_CPU: 500, "pods": 1}
     ledger.apply(undo)
     assert (ledger.used("team"), ledger.counted("team")) == ({}, {BATCH_CPU: 500, "pods": 1})

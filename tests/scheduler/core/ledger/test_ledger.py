@@ -10,7 +10,7 @@ from scheduler_builders import pod
 from model.placement import PlacementState
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
-from scheduler.core.ledger.ledger import Change, Charge, Ledger, charge_of
+from scheduler.core.ledger.ledger import Charge, ChargeChange, Ledger, charge_of
 from scheduler.core.picture.podclass import class_of
 
 
@@ -72,10 +72,10 @@ steps = st.lists(st.tuples(uids, st.sampled_from(["n1", "n2", ""]), st.integers(
 def test_undo_restores(before: list[tuple[str, str, int]], after: list[tuple[str, str, int]]) -> None:
     """Any transaction followed by its undo leaves exactly what was."""
     ledger = Ledger()
-    ledger.apply(Change(uid, charge(uid, node, size) if node else None) for uid, node, size in before)
+    ledger.apply(ChargeChange(uid, charge(uid, node, size) if node else None) for uid, node, size in before)
     nodes = {name: dict(amounts) for name, amounts in ledger.nodes.items()}
     charges = {uid: ledger.charge(uid) for uid in "abc"}
-    undo = ledger.apply(Change(uid, charge(uid, node, size) if node else None) for uid, node, size in after)
+    undo = ledger.apply(ChargeChange(uid, charge(uid, node, size) if node else None) for uid, node, size in after)
     ledger.apply(undo)
     assert ledger.nodes == nodes
     assert {uid: ledger.charge(uid) for uid in "abc"} == charges

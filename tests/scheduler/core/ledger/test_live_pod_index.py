@@ -9,7 +9,7 @@ from scheduler_builders import node, pod
 from model.pod.affinity import Affinity, PodTerm
 from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.pod_queries import Pods
@@ -24,7 +24,7 @@ def cluster(*names: str) -> ClusterSnapshot:
 
 
 def put(ledger: Ledger, resident: Pod) -> None:
-    ledger.apply([Change(resident.uid, charge_of(resident))])
+    ledger.apply([ChargeChange(resident.uid, charge_of(resident))])
 
 
 def counts(index: PodIndex) -> list[int]:

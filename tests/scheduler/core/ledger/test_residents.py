@@ -10,7 +10,7 @@ from scheduler_builders import in_group, node, pod
 from model.placement import PlacementState
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
-from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.residents import Flag
 from scheduler.core.picture.snapshot import take
 
@@ -56,7 +56,7 @@ def test_sums_and_arrays_agree(history: list[tuple[str, str, int]], looked: int)
     snapshot = take(NODES, ledger.nodes)
     for step, (name, where, size) in enumerate(history):
         charge = charge_of(pod(name, node_name=where, batch_cpu=size))
-        ledger.apply([Change(f"uid-{name}", charge)])
+        ledger.apply([ChargeChange(f"uid-{name}", charge)])
         charged.pop(name, None)
         if where:
             charged[name] = (where, size)

@@ -10,7 +10,7 @@ from scheduler_builders import candidate, gang, in_group, members, node, pod, sn
 
 from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.attempt import attempt, misfit, party_of
@@ -92,7 +92,7 @@ def test_members_that_residents_tell_apart_are_groups_of_their_own() -> None:
     """A resident that keeps away from index=1 concerns one member alone."""
     ledger = Ledger()
     shy: Any = pod("shy", node_name="n0", affinity=apart(term(HOST, index="1")))
-    ledger.apply([Change(shy.uid, charge_of(shy))])
+    ledger.apply([ChargeChange(shy.uid, charge_of(shy))])
     nodes = {name: node(name, labels={HOST: name}) for name in ("n0", "n1")}
     on = WorkingSnapshot(take(nodes, ledger.nodes), (), Background(LivePodIndex(ledger)))
     pods = [pod(f"w{i}", gang=in_group(), labels={"index": str(i)}, created_seconds=float(i)) for i in range(3)]

@@ -13,7 +13,7 @@ from model.workload import WorkloadId
 from scheduler.core.picture.assignment import Requester
 from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.picture.snapshot import Mask
-from scheduler.core.placement.fill import Filling, Group, How, Trial, best_row, fill
+from scheduler.core.placement.fill import Filling, Group, How, PlacementTrial, best_row, fill
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.scores.cluster import Asker
@@ -38,7 +38,7 @@ def working(*sizes: int) -> WorkingSnapshot:
 
 
 def filled(on: WorkingSnapshot, limits: dict[str, int], *groups: Group, within: Mask | None = None) -> Filling:
-    with Trial(on) as trial:
+    with PlacementTrial(on) as trial:
         return fill(trial, groups, limits, how(within))
 
 
@@ -90,11 +90,11 @@ def test_members_apart_go_one_by_one() -> None:
 def test_a_trial_leaves_nothing() -> None:
     """Inside it what was tried counts; after it the working snapshot is as before, also where it was cut short."""
     on, first = working(1000), group("x", 2)
-    with Trial(on) as trial:
+    with PlacementTrial(on) as trial:
         assert len(fill(trial, [first], {"": 2}, how()).assignments) == 2
         assert trial.working.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [0]
     assert on.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [2]
-    with pytest.raises(KeyError), Trial(on) as trial:
+    with pytest.raises(KeyError), PlacementTrial(on) as trial:
         fill(trial, [first, group("y", 1, gang="unknown")], {"": 2}, how())
     assert on.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [2]
 

@@ -9,7 +9,7 @@ from preemption_builders import Arena, node, resident
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
-from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import take
 from scheduler.core.preemption.facts import GangFacts
@@ -76,17 +76,17 @@ def test_numbers_given_once_more_are_read_again() -> None:
     nodes, ledger = {"n1": node(cpu=99)}, Ledger()
     store = GangStore({WorkloadId.gang("default/a"): GangFacts(1, 3)})
     early = [resident(f"lone-{number}") for number in range(1200)]
-    ledger.apply([Change(pod.uid, _charge(pod)) for pod in early])
+    ledger.apply([ChargeChange(pod.uid, _charge(pod)) for pod in early])
     before = ledger.residents(take(nodes, ledger.nodes))
     assert _told(store, before) == {}
-    ledger.apply([Change(pod.uid, None) for pod in early])
+    ledger.apply([ChargeChange(pod.uid, None) for pod in early])
     rounds = 0
     while ledger.residents(take(nodes, ledger.nodes)).subject_names is before.subject_names and rounds < 20:
         rounds += 1
         late = [resident(f"late-{rounds}-{number}") for number in range(200)]
-        ledger.apply([Change(pod.uid, _charge(pod)) for pod in late])
+        ledger.apply([ChargeChange(pod.uid, _charge(pod)) for pod in late])
         ledger.residents(take(nodes, ledger.nodes))
-        ledger.apply([Change(pod.uid, None) for pod in late])
+        ledger.apply([ChargeChange(pod.uid, None) for pod in late])
     for pod in _running("a"):
         ledger.confirm(_charge(pod))
     after = ledger.residents(take(nodes, ledger.nodes))

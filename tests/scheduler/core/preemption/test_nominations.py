@@ -9,7 +9,7 @@ from model.node import Node
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.preemption.facts import Plan
+from scheduler.core.preemption.facts import PreemptionPlan
 from scheduler.core.preemption.nominations import Nominations
 from tests.pods import with_fields
 
@@ -17,10 +17,10 @@ TWO = (node("n1"), node("n2"))
 BUSY = (resident("a", "n1"), resident("b", "n2"))
 
 
-def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) -> tuple[Arena, Plan]:
+def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) -> tuple[Arena, PreemptionPlan]:
     arena = Arena(nodes, [pod for pod in BUSY if pod.spec.node_name in {found.name for found in nodes}])
     outcome = arena.ask(pods, gang(minimum) if pods[0].spec.gang else None)
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, PreemptionPlan)
     return arena, outcome
 
 

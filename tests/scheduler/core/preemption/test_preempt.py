@@ -18,7 +18,7 @@ from model.selector import Operator, Requirement, Selector
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, Nominated
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionPlan
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from tests.pods import with_fields
@@ -226,7 +226,7 @@ def test_whole_job_as_in_the_guide() -> None:
     arena = Arena([node("cn-1"), node("cn-2")], [resident("lp-1", "cn-1"), resident("lp-2", "cn-2")])
     outcome = arena.ask(members(2), gang(2))
     assert victims(outcome) == ["lp-1", "lp-2"]
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, PreemptionPlan)
     assert {(p.pod_key, p.node) for p in outcome.eviction.placements} == {
         ("default/w0", "cn-1"),
         ("default/w1", "cn-2"),
@@ -257,7 +257,9 @@ def test_surplus_members_evict_nobody() -> None:
     """An elastic gang gets room for its minimum."""
     arena = Arena(TWO, [resident("a", "n1"), resident("b", "n2")])
     outcome = arena.ask(members(2), gang(1))
-    assert isinstance(outcome, Plan) and len(outcome.eviction.victims) == len(outcome.eviction.placements) == 1
+    assert (
+        isinstance(outcome, PreemptionPlan) and len(outcome.eviction.victims) == len(outcome.eviction.placements) == 1
+    )
 
 
 def test_members_of_two_sizes() -> None:
@@ -265,7 +267,7 @@ def test_members_of_two_sizes() -> None:
     pods = [*members(2, 2), waiting("big", 4, gang=in_group())]
     arena = Arena([node("n1"), node("n2"), node("n3")], [resident(name, f"n{i}") for i, name in enumerate("abc", 1)])
     outcome = arena.ask(pods, gang(3))
-    assert isinstance(outcome, Plan) and len(outcome.eviction.victims) == 2
+    assert isinstance(outcome, PreemptionPlan) and len(outcome.eviction.victims) == 2
 
 
 def test_what_is_on_its_way_out_is_waited_for() -> None:
@@ -273,7 +275,7 @@ def test_what_is_on_its_way_out_is_waited_for() -> None:
     arena = Arena(TWO, [resident("a", "n1", deleting=True), resident("b", "n2")])
     outcome = arena.ask([waiting()])
     assert victims(outcome) == []
-    assert isinstance(outcome, Plan) and outcome.eviction.placements[0].node == "n1"
+    assert isinstance(outcome, PreemptionPlan) and outcome.eviction.placements[0].node == "n1"
 
 
 def test_no_second_round_while_victims_terminate() -> None:
@@ -316,7 +318,7 @@ def test_victims_carry_their_notice() -> None:
     """Who asks to be told says how long before."""
     arena = Arena([node()], [lone("a", eviction=EvictionTerms(notice_seconds=30.0))])
     outcome = arena.ask([waiting()])
-    assert isinstance(outcome, Plan) and outcome.eviction.victims[0].notice_seconds == 30.0
+    assert isinstance(outcome, PreemptionPlan) and outcome.eviction.victims[0].notice_seconds == 30.0
 
 
 def test_after_the_plan_everybody_fits() -> None:
@@ -360,7 +362,7 @@ def test_pods_of_about_one_age_go_from_few_nodes(name: str) -> None:
     """No more nodes lose pods, and no more get members, than have to, though the youngest are spread over all."""
     count, each, seconds, pods, expected = PACKED[name]
     outcome = full_nodes(count, each, seconds).ask(pods, gang(len(pods)))
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, PreemptionPlan)
     assert len(outcome.eviction.victims) == sum(pod.spec.requests["cpu"] for pod in pods) // 1000
     assert len({victim.node for victim in outcome.eviction.victims}) == expected
     assert len({placement.node for placement in outcome.eviction.placements}) == expected

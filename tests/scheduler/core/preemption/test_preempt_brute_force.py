@@ -13,7 +13,7 @@ from scheduler_builders import gang
 
 from model.pod.pod import Pod
 from model.workload import WorkloadId
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionPlan
 
 NODES = ("n1", "n2", "n3")
 Ask = tuple[int, int, int, bool]
@@ -106,7 +106,7 @@ def check(pods: list[Pod], facts: dict[str, GangFacts], kept: Budgets, ask: Ask)
     if expected is None:
         assert isinstance(outcome, NoPreemption)
         return
-    assert isinstance(outcome, Plan), (outcome, expected)
+    assert isinstance(outcome, PreemptionPlan), (outcome, expected)
     gone = frozenset(victims(outcome))
     assert allowed(pods, gone, facts, priority, inside)
     assert cost([pod for pod in pods if pod.name in gone], kept) == expected

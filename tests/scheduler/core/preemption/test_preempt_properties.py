@@ -13,7 +13,7 @@ from scheduler_builders import candidate, gang, in_group
 from model.pod.pod import Pod
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.placement.place import Placed, place
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionPlan
 
 _NODES = [node(f"n{i}", cpu=8, labels={"rack": f"r{i % 3}"}) for i in range(6)]
 
@@ -78,7 +78,7 @@ def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod
         ):
             assert not fits([pod for pod in pods if pod not in lower], asking, racks)
         return
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, PreemptionPlan)
     gone = set(victims(outcome))
     assert gone and gone <= {pod.name for pod in lower}
     stay = [pod for pod in pods if pod.name not in gone]

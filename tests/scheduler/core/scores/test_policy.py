@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from model.scoring import ScoringStrategyType
-from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, policy_for, served
+from scheduler.core.scores.policy import PROFILES, SchedulerProfile, ScorePolicy, policy_for, served
 
-PACKING = Profile(("packer", "volcano"), ScorePolicy(strategy=ScoringStrategyType.BINPACK))
+PACKING = SchedulerProfile(("packer", "volcano"), ScorePolicy(strategy=ScoringStrategyType.BINPACK))
 
 
 def test_default_profile_serves_three_names() -> None:

@@ -15,12 +15,12 @@ from model.selector import Operator, Requirement
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
-from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy
+from scheduler.core.scores.policy import SchedulerProfile, ScoredResource, ScorePolicy
 from scheduler.core.scores.table import SCORES
 
 FAST = PreferredNodes(60, NodeTerm((Requirement("disk", Operator.IN, ("fast",)),)))
 POLICY = ScorePolicy(resources=(ScoredResource(BATCH_CPU),), balance_weight=0, load_weight=0, affinity_weight=3)
-PROFILES = (Profile(("koord-scheduler",), POLICY),)
+PROFILES = (SchedulerProfile(("koord-scheduler",), POLICY),)
 NODES = [node("n1", batch_cpu=1000), node("n2", batch_cpu=2000), node("n3", batch_cpu=4000)]
 
 
@@ -66,7 +66,7 @@ def test_points_sum_to_what_decided() -> None:
     ]
     background = Background(
         load=picture(*(load(measured(cpus=used)) for used in (1, 9, 2))),
-        profiles=(Profile(("koord-scheduler",), policy),),
+        profiles=(SchedulerProfile(("koord-scheduler",), policy),),
     )
     working = WorkingSnapshot(take({each.name: each for each in machines}, {}), (), background)
     asking = pod("a", batch_cpu=0, requests={CPU: 1000, MEMORY: 1 << 30})
