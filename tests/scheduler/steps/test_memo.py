@@ -1,0 +1,136 @@
+"""What is remembered of one workload holds for others like it, and only as long as nothing else decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from filter_builders import HOST, apart, term
+from scheduler_builders import candidate, gang, in_group, members, node, pod, snapshot
+
+from model.priority import PreemptionPolicy
+from model.reason import Reason
+from model.workload import WorkloadId
+from scheduler.core.filters.fit import FitReport
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import class_of
+from scheduler.core.placement.attempt import Misfit
+from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
+from scheduler.core.preemption.facts import NoPreemption
+from scheduler.steps.memo import Memo
+from scheduler.steps.preempting import UNDER_WAY
+
+MISFIT = Misfit(0, FitReport(1, 0))
+
+
+def memo(*nominated: Nominated) -> Memo:
+    return Memo(WorkingSnapshot(snapshot(node()), nominated))
+
+
+def lone(name: str = "p", **more: Any) -> Candidate:
+    return candidate([pod(name, **more)])
+
+
+def train(number: int = 3, minimum: int = 3, name: str = "train", **more: Any) -> Candidate:
+    return candidate(members(number, group=name, name=name, **more), gang(minimum, name))
+
+
+LIKE: dict[str, tuple[Candidate, Candidate]] = {
+    "two lone pods": (lone("a"), lone("b")),
+    "two gangs": (train(name="x"), train(name="y")),
+    "pods of another age": (lone("a", created_seconds=1.0), lone("b", created_seconds=2.0)),
+}
+UNLIKE: dict[str, tuple[Candidate, Candidate]] = {
+    "requests": (lone("a"), lone("b", batch_cpu=7)),
+    "priorities": (lone("a"), lone("b", priority=5)),
+    "who may preempt equals, and its age": (
+        lone("a", preemption_policy=PreemptionPolicy.ALWAYS, created_seconds=1.0),
+        lone("b", preemption_policy=PreemptionPolicy.ALWAYS, created_seconds=2.0),
+    ),
+    "numbers of members": (train(3), train(4)),
+    "minimums": (train(4, 3), train(4, 4)),
+    "a pod and a gang of one": (lone("a"), train(1, 1)),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), LIKE.values(), ids=LIKE)
+def test_like_ones_share_it(one: Candidate, other: Candidate) -> None:
+    """Names do not matter."""
+    known = memo()
+    known.remember(one, MISFIT)
+    assert known.misfit(other) is MISFIT
+
+
+@pytest.mark.parametrize(("one", "other"), UNLIKE.values(), ids=UNLIKE)
+def test_others_do_not(one: Candidate, other: Candidate) -> None:
+    """What decides differs."""
+    known = memo()
+    known.remember(one, MISFIT)
+    assert known.misfit(one) is MISFIT
+    assert known.misfit(other) is None
+
+
+def test_terms_about_pods_make_every_case_its_own() -> None:
+    """Nothing is remembered of it."""
+    known, shy = memo(), lone(affinity=apart(term(HOST, app="a")))
+    known.remember(shy, MISFIT)
+    assert known.misfit(shy) is None
+
+
+def test_room_kept_for_it_makes_it_another_case() -> None:
+    """One like it fails, for which none is kept."""
+    kept, other = lone("a"), lone("b")
+    held = Nominated(kept.subject, 0, (Assignment("uid-a", 0, class_of(pod("a"))),))
+    known = memo(held)
+    known.remember(other, MISFIT)
+    assert known.misfit(other) is MISFIT
+    assert known.misfit(kept) is None
+
+
+def test_a_gang_that_has_members_already_is_its_own_case() -> None:
+    """Where they are may decide."""
+    pods = [*members(2), pod("there", gang=in_group(), node_name="n1", scheduled_seconds=1.0)]
+    known, partial = memo(), candidate(pods, gang(3))
+    known.remember(partial, MISFIT)
+    assert known.misfit(partial) is None
+
+
+def test_refusals_are_remembered_unless_something_is_under_way() -> None:
+    """Who waits for a plan that is carried out is asked again."""
+    known, one = memo(), lone("a")
+    for reason in UNDER_WAY:
+        known.remember(one, NoPreemption(reason))
+        assert known.refusal(one) is None
+    lasting = NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
+    known.remember(one, lasting)
+    assert known.refusal(lone("b")) is lasting
+
+
+def test_a_message_counts_once_both_are_known() -> None:
+    """That it does not fit and that nobody goes; of lone pods alone."""
+    known, lasting = memo(), NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
+    one, both = lone("a"), train()
+    known.tell(one, "early")
+    assert known.told(one) == ""
+    known.remember(one, MISFIT)
+    known.tell(one, "still early")
+    assert known.told(one) == ""
+    known.remember(one, lasting)
+    known.tell(one, "0/1 nodes")
+    assert known.told(lone("b")) == "0/1 nodes"
+    known.remember(both, MISFIT)
+    known.remember(both, lasting)
+    known.tell(both, "gang")
+    assert known.told(both) == ""
+
+
+def test_room_that_is_given_up_ends_it_all() -> None:
+    """What did not fit may fit now."""
+    known, one = memo(), lone("a")
+    lasting = NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
+    known.remember(one, MISFIT)
+    known.remember(one, lasting)
+    known.tell(one, "0/1 nodes")
+    known.forget()
+    assert (known.misfit(one), known.refusal(one), known.told(one)) == (None, None, "")
+    assert known.plans == 0 and one.subject == WorkloadId.pod("default/a")

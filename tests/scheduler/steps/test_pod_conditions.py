@@ -1,0 +1,85 @@
+"""What waiting pods are told: the same message once, nominations as they change, and nothing of pods that are gone."""
+
+from __future__ import annotations
+
+from scheduler_builders import raw_pod
+
+from kube.informer import Change, ChangeKind
+from model.decision import Decision, Unit
+from model.reason import Reason
+from model.workload import WorkloadId
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.core.placement.explain import Verdict
+from scheduler.settings import Settings
+from scheduler.steps.pod_conditions import PodConditions
+
+JOB = WorkloadId.pod("default/a")
+
+
+class Told:
+    """A cache with these pods, and what is nominated for them."""
+
+    def __init__(self, *names: str, bound: str = "") -> None:
+        self.nodes: dict[str, str] = {}
+        cache = ClusterCache(Settings().served)
+        for name in names:
+            cache.apply(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod(name, node_name=bound))))
+        self.conditions = PodConditions(cache, lambda uid, subject: self.nodes.get(uid, "") if subject == JOB else "")
+
+    def tell(self, message: str, *names: str, quiet: bool = False) -> list[tuple[str, str, bool, str | None, bool]]:
+        uids = tuple(f"uid-{name}" for name in names)
+        notes = self.conditions.tell(Verdict(JOB, DECISION, uids, message), quiet=quiet)
+        return [(note.pod.name, note.message, note.first, note.nominated, note.event) for note in notes]
+
+
+DECISION = Decision(JOB.text, "batch/schedule", 0, Unit.NODES, Reason.UNSCHEDULABLE, ())
+
+
+def test_a_message_is_told_once_to_each() -> None:
+    """The first time as the first; another one is news; who is not in the cache is told nothing."""
+    world = Told("a", "b")
+    assert world.tell("full", "a", "b", "gone") == [("a", "full", True, None, True), ("b", "full", True, None, True)]
+    assert world.tell("full", "a", "b") == []
+    assert world.tell("fuller", "a") == [("a", "fuller", False, None, True)]
+
+
+def test_quietly_who_was_told_something_keeps_it() -> None:
+    """Who was not is told."""
+    world = Told("a", "b")
+    world.tell("full", "a")
+    assert world.tell("fuller", "a", "b", quiet=True) == [("b", "fuller", True, None, True)]
+
+
+def test_a_nomination_is_told_when_it_changes() -> None:
+    """Without an Event where the message is the same; empty where it ends."""
+    world = Told("a")
+    world.nodes["uid-a"] = "n1"
+    assert world.tell("room is made", "a") == [("a", "room is made", True, "n1", True)]
+    assert world.tell("room is made", "a") == []
+    world.nodes["uid-a"] = "n2"
+    assert world.tell("room is made", "a", quiet=True) == [("a", "room is made", False, "n2", False)]
+    world.nodes.clear()
+    assert world.tell("full again", "a") == [("a", "full again", False, "", True)]
+
+
+def test_a_nomination_that_is_over_is_taken_back() -> None:
+    """Of a pod that waits and was told something; once."""
+    world = Told("a")
+    assert world.conditions.renominate("uid-a", JOB) == []
+    world.nodes["uid-a"] = "n1"
+    world.tell("room is made", "a")
+    assert world.conditions.renominate("uid-a", JOB) == []
+    world.nodes.clear()
+    (note,) = world.conditions.renominate("uid-a", JOB)
+    assert (note.message, note.nominated, note.first, note.event) == ("room is made", "", False, False)
+    assert world.conditions.renominate("uid-a", JOB) == []
+    assert world.conditions.renominate("uid-gone", JOB) == []
+
+
+def test_a_bound_pod_has_no_nomination_to_take_back() -> None:
+    """It has a node."""
+    world = Told("a", bound="n1")
+    world.tell("full", "a")
+    world.nodes["uid-a"] = "n2"
+    assert world.conditions.renominate("uid-a", JOB) == []
