@@ -20,6 +20,7 @@ from kube.dialects.documents.document import parsed, part, value_of
 from kube.dialects.documents.selector import LabelSelector
 from kube.dialects.documents.spelling import not_known, unknown_fields
 from kube.dialects.koordinator import schedulerconfig, sloconfig, slosections
+from kube.dialects.koordinator.configkey import ConfigKey
 from kube.dialects.koordinator.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.objects import ConfigMap
 from model.fault import ConfigurationFault
@@ -35,29 +36,19 @@ _SECONDS = {
 }
 
 
-class _Key(msgspec.Struct, frozen=True):
-    """One key of the ConfigMap: who reads it, into which fields, and where its node entries stand.
-
-    `cluster` is the field with the cluster's values, empty where they stand at the top; `rules` finds what no reader
-    minds.
-    """
+class _Check(msgspec.Struct, frozen=True):
+    """Who reads one key of the ConfigMap, and into which fields; `rules` finds what no reader minds."""
 
     readers: tuple[_Reader, ...]
     fields: tuple[type, ...]
-    cluster: str = "clusterStrategy"
-    entries: str = "nodeStrategies"
     rules: Callable[[ConfigMap], Checked] = lambda source: Checked()
-
-
-def _inline(*readers: _Reader, fields: type, rules: Callable[[ConfigMap], Checked] = lambda source: Checked()) -> _Key:
-    return _Key(readers, (fields,), cluster="", entries="nodeConfigs", rules=rules)
 
 
 def _evictions(source: ConfigMap) -> Checked:
     """Rules that would be off: some Koordinator refuses. Where everything is switched off no more is asked for."""
     switch = sloconfig.cluster_switch(source)
     found = list(flaws_of(sloconfig.eviction_layers(source)))
-    told = [(f"{_where(source)}: resource-threshold-config.{place}.{flaw}", flaw) for place, flaw in found]
+    told = [(f"{_where(source)}: {ConfigKey.THRESHOLD}.{place}.{flaw}", flaw) for place, flaw in found]
     off = switch is not None and switch.enable is False
     return Checked(
         tuple(text for text, flaw in told if flaw.refused),
@@ -70,7 +61,7 @@ def _network(source: ConfigMap) -> Checked:
         system = slosections.system_layers(source)
     except ConfigurationFault:
         system = None  # told of by its own key
-    at = f"{_where(source)}: resource-qos-config"
+    at = f"{_where(source)}: {ConfigKey.QOS}"
     return Checked(warnings=tuple(f"{at}.{each}" for each in at_odds(slosections.qos_layers(source), system)))
 
 
@@ -78,13 +69,16 @@ def _durations(source: ConfigMap) -> Checked:
     """Readers bring times into range; one below a second is a mistake (Koordinator's validate tags: min=1)."""
     layers = sloconfig.colocation_layers(source)
     told = [("", layers.cluster)] if layers else []
-    told += [(f".nodeConfigs[{number}]", entry.fields) for number, entry in enumerate(layers.nodes if layers else ())]
+    told += [
+        (f".{ConfigKey.COLOCATION.entries}[{number}]", entry.fields)
+        for number, entry in enumerate(layers.nodes if layers else ())
+    ]
     refusals = []
     for place, fields in told:
         for name, written in _SECONDS.items():
             seconds = getattr(fields, name)
             if seconds is not None and seconds < 1:
-                where = f"{_where(source)}: colocation-config{place}.{written}"
+                where = f"{_where(source)}: {ConfigKey.COLOCATION}{place}.{written}"
                 refusals.append(f"{where}: is {seconds:g}; write 1 or more")
     return Checked(tuple(refusals))
 
@@ -99,18 +93,17 @@ _THRESHOLD_READERS = (
     sloconfig.suppress_layers,
     sloconfig.eviction_layers,
 )
-_KEYS: Mapping[str, _Key] = {
-    "colocation-config": _inline(sloconfig.colocation_layers, fields=sloconfig.ColocationFields, rules=_durations),
-    "resource-threshold-config": _Key(
-        _THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields), rules=_evictions
-    ),
-    "resource-qos-config": _Key((slosections.qos_layers,), (slosections.QosFields,), rules=_network),
-    "cpu-burst-config": _Key((slosections.burst_layers,), (slosections.BurstFields,)),
-    "system-config": _Key((slosections.system_layers,), (slosections.SystemFields,)),
-    "host-application-config": _inline(sloconfig.host_application_layers, fields=HostApplicationFields),
-    "cpu-normalization-config": _inline(sloconfig.normalization_layers, fields=sloconfig.NormalizationFields),
-    "resource-amplification-config": _inline(slosections.amplification_layers, fields=slosections.AmplificationFields),
+_CHECKS: Mapping[ConfigKey, _Check] = {
+    ConfigKey.COLOCATION: _Check((sloconfig.colocation_layers,), (sloconfig.ColocationFields,), _durations),
+    ConfigKey.THRESHOLD: _Check(_THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields), _evictions),
+    ConfigKey.QOS: _Check((slosections.qos_layers,), (slosections.QosFields,), _network),
+    ConfigKey.CPU_BURST: _Check((slosections.burst_layers,), (slosections.BurstFields,)),
+    ConfigKey.SYSTEM: _Check((slosections.system_layers,), (slosections.SystemFields,)),
+    ConfigKey.HOST_APPLICATIONS: _Check((sloconfig.host_application_layers,), (HostApplicationFields,)),
+    ConfigKey.NORMALIZATION: _Check((sloconfig.normalization_layers,), (sloconfig.NormalizationFields,)),
+    ConfigKey.AMPLIFICATION: _Check((slosections.amplification_layers,), (slosections.AmplificationFields,)),
 }
+_KEYS = {key.value: key for key in ConfigKey}
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel"):
@@ -151,15 +144,16 @@ def check_scheduler_config(source: ConfigMap) -> Checked:
         return Checked((str(fault),))
 
 
-def _checked(key: _Key, source: ConfigMap, where: str, text: str, surroundings: Surroundings) -> Checked:
+def _checked(key: ConfigKey, source: ConfigMap, where: str, text: str, surroundings: Surroundings) -> Checked:
+    check = _CHECKS[key]
     try:
-        for reader in key.readers:
+        for reader in check.readers:
             reader(source)
         document = parsed(text, where)
         entries = tuple(_named(document, key, where))
     except ConfigurationFault as fault:
         return Checked((str(fault),))
-    more = key.rules(source)
+    more = check.rules(source)
     warnings = [*_misspelt(document, key, where), *_possible(entries, f"{where}.{key.entries}"), *more.warnings]
     refusals = [
         *_twice(entries, f"{where}.{key.entries}"),
@@ -169,7 +163,7 @@ def _checked(key: _Key, source: ConfigMap, where: str, text: str, surroundings: 
     return Checked(tuple(refusals), tuple(warnings))
 
 
-def _named(document: dict[str, Any], key: _Key, where: str) -> Iterator[_Named]:
+def _named(document: dict[str, Any], key: ConfigKey, where: str) -> Iterator[_Named]:
     for index, raw in enumerate(value_of(document, key.entries) or ()):
         place = f"{where}.{key.entries}[{index}]"
         entry = part(raw, _Entry, place)
@@ -206,17 +200,17 @@ def _possible(entries: Sequence[_Named], where: str) -> Iterator[str]:
             yield f"{where}: a node may match {one.name!r} and {other.name!r}; then the first one holds"
 
 
-def _misspelt(document: dict[str, Any], key: _Key, where: str) -> Iterator[str]:
-    entries = value_of(document, key.entries) or ()
+def _misspelt(document: dict[str, Any], key: ConfigKey, where: str) -> Iterator[str]:
+    entries, fields = value_of(document, key.entries) or (), _CHECKS[key].fields
     rest = {name: value for name, value in document.items() if name.casefold() != key.entries.casefold()}
     if key.cluster:
         shape = msgspec.defstruct("_Document", [(key.cluster, Any, None)])
         yield from unknown_fields(rest, (shape,), where)
-        yield from unknown_fields(value_of(rest, key.cluster) or {}, (*key.fields, _Extended), f"{where}.{key.cluster}")
+        yield from unknown_fields(value_of(rest, key.cluster) or {}, (*fields, _Extended), f"{where}.{key.cluster}")
     else:
-        yield from unknown_fields(rest, (*key.fields, _Extended), where)
+        yield from unknown_fields(rest, (*fields, _Extended), where)
     for index, entry in enumerate(entries):
-        yield from unknown_fields(entry, (*key.fields, _Entry), f"{where}.{key.entries}[{index}]")
+        yield from unknown_fields(entry, (*fields, _Entry), f"{where}.{key.entries}[{index}]")
 
 
 class _Extended(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from agent.settings import AgentSettings
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
 from kube.dialects.coverage.rows import Area, CoverageRow, Standing, Surface
 from kube.dialects.coverage.table import ROWS as API
+from kube.dialects.koordinator.configkey import ConfigKey
 from model.metrics import TABLES
 from scheduler.settings import SchedulerSettings
 
@@ -47,7 +48,7 @@ _ANY = {
     "LoadAwareScheduling.*": "other arguments of LoadAwareScheduling",
     "*.*": "arguments of other plugins",
 }
-_SECTIONS = ("resource-qos-config", "system-config", "colocation-config", "host-application-config")
+_SECTIONS = (ConfigKey.QOS, ConfigKey.SYSTEM, ConfigKey.COLOCATION, ConfigKey.HOST_APPLICATIONS)
 _PLAIN = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "`null`"}
 _NUMBERS = {inspect.IntType: "whole number", inspect.FloatType: "number"}
 

@@ -12,19 +12,13 @@ from kube.dialects.coverage.rows import Asked, CoverageRow, Surface
 from kube.dialects.coverage.settings import ROWS
 from kube.dialects.documents.document import parsed, part, value_of
 from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.koordinator.configkey import NODE_CONFIGS, NODE_STRATEGIES, SECTION_OF, ConfigKey
 from kube.objects import ConfigMap, NodeSLO
 from model.fault import ConfigurationFault
 
-_CLUSTER, _ENTRIES = "clusterStrategy", ("nodeStrategies", "nodeConfigs")
-NODE_SLO_FIELDS = {
-    "resource-threshold-config": "resourceUsedThresholdWithBE",
-    "resource-qos-config": "resourceQOSStrategy",
-    "cpu-burst-config": "cpuBurstStrategy",
-    "system-config": "systemStrategy",
-    "extensions": "extensions",
-}
+_CLUSTER, _ENTRIES = ConfigKey.THRESHOLD.cluster, (NODE_STRATEGIES, NODE_CONFIGS)
+NODE_SLO_FIELDS = {key.value: section.value for key, section in SECTION_OF.items()} | {"extensions": "extensions"}
 """A key of the ConfigMap, and the field of a NodeSLO's spec that it fills."""
-_HOSTS = "host-application-config"
 _WARNING = tuple(row for row in ROWS if row.surface is Surface.SETTINGS and row.warns)
 
 
@@ -52,7 +46,7 @@ def _in_config(data: Mapping[str, str], labels: Mapping[str, str] | None) -> Ite
 def _in_node_slo(spec: dict[str, Any]) -> Iterator[tuple[CoverageRow, str]]:
     for key, field in NODE_SLO_FIELDS.items():
         yield from _asked(key, spec.get(field), f"spec.{field}")
-    for row, place in _asked(_HOSTS, {"applications": spec.get("hostApplications")}, "spec"):
+    for row, place in _asked(ConfigKey.HOST_APPLICATIONS, {"applications": spec.get("hostApplications")}, "spec"):
         yield row, place.replace("spec.applications", "spec.hostApplications", 1)
 
 

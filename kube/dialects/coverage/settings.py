@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Standing, Surface
+from kube.dialects.koordinator.configkey import ConfigKey
 
 _CONFIG = "apis/configuration/slo_controller_config.go"
 _TYPES = "apis/slo/v1alpha1/nodeslo_types.go"
@@ -20,7 +21,7 @@ def _lends(field: str, told: str, example: Any, **more: Any) -> CoverageRow:
     return CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
-        f"colocation-config.{field}",
+        f"{ConfigKey.COLOCATION}.{field}",
         Standing.HONOURED,
         told,
         source=_CONFIG,
@@ -34,7 +35,7 @@ def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[
     return CoverageRow(
         Surface.SETTINGS,
         area,
-        f"resource-threshold-config.{field}",
+        f"{ConfigKey.THRESHOLD}.{field}",
         Standing.HONOURED,
         told,
         source=_TYPES,
@@ -51,7 +52,7 @@ def _not_yet(area: Area, field: str, told: str, example: Any, asks: Asks = Asks.
 
 
 def _system(field: str, told: str, example: Any) -> CoverageRow:
-    return _not_yet(Area.SYSTEM, f"system-config.{field}", told, example, Asks.VALUE)
+    return _not_yet(Area.SYSTEM, f"{ConfigKey.SYSTEM}.{field}", told, example, Asks.VALUE)
 
 
 _COLOCATION = (

@@ -14,6 +14,7 @@ import msgspec
 from kube.dialects.documents.document import checked, parsed, part, value_of
 from kube.dialects.documents.duration import go_duration
 from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.koordinator.configkey import SECTION_OF, ConfigKey
 from kube.dialects.koordinator.sloconfig import (
     ColocationFields,
     Layers,
@@ -25,18 +26,9 @@ from kube.objects import ConfigMap
 from model.fault import ConfigurationFault
 from model.strategy import ColocationStrategy
 
-_SECTIONS = {
-    "resource-threshold-config": "resourceUsedThresholdWithBE",
-    "resource-qos-config": "resourceQOSStrategy",
-    "cpu-burst-config": "cpuBurstStrategy",
-    "system-config": "systemStrategy",
-}
-"""Keys of the ConfigMap with `clusterStrategy` and `nodeStrategies`, and the field of a NodeSLO's spec each fills."""
-_HOSTS = "host-application-config"
-_COLOCATION = "colocation-config"
 _ENTRY_WORDS = ("name", "nodeSelector")
 
-Section = Layers[dict[str, Any]]
+Values = Layers[dict[str, Any]]
 
 
 class _Selected(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,17 +36,17 @@ class _Selected(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeDocuments(msgspec.Struct, frozen=True):
-    """The ConfigMap, read: key → section; without a key nothing is said."""
+    """The ConfigMap, read: key → values; without a key nothing is said."""
 
-    sections: Mapping[str, Section] = {}
+    sections: Mapping[ConfigKey, Values] = {}
     colocation: Layers[ColocationFields] | None = None
 
 
 def read(source: ConfigMap | None, kept: NodeDocuments | None = None) -> tuple[NodeDocuments, list[ConfigurationFault]]:
     """Every key by itself: one that is wrong keeps its `kept` content, as in Koordinator, and is told as a fault."""
     kept = kept or NodeDocuments()
-    sections, faults = dict[str, Section](), list[ConfigurationFault]()
-    for key in (*_SECTIONS, _HOSTS):
+    sections, faults = dict[ConfigKey, Values](), list[ConfigurationFault]()
+    for key in (*SECTION_OF, ConfigKey.HOST_APPLICATIONS):
         try:
             found = _section(source, key)
         except ConfigurationFault as fault:
@@ -77,9 +69,10 @@ def node_slo_spec(documents: NodeDocuments, labels: Mapping[str, str]) -> dict[s
         merged: dict[str, Any] = {}
         for layer in section.of(labels):
             merged = _merged(merged, layer)
-        if key == _HOSTS:
-            merged = {"hostApplications": value_of(merged, "applications") or []}
-        spec |= merged if key == _HOSTS else {_SECTIONS[key]: merged}
+        if key in SECTION_OF:
+            spec[SECTION_OF[key].value] = merged
+        else:
+            spec["hostApplications"] = value_of(merged, "applications") or []
     return spec
 
 
@@ -103,15 +96,14 @@ def node_metric_spec(
     return {"metricCollectPolicy": policy}
 
 
-def _section(source: ConfigMap | None, key: str) -> Section | None:
+def _section(source: ConfigMap | None, key: ConfigKey) -> Values | None:
     text = ((source.data if source else None) or {}).get(key, "")
     if source is None or not text.strip():
         return None
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}: {key}"
     document = parsed(text, where)
-    inline = key == _HOSTS
-    nodes = "nodeConfigs" if inline else "nodeStrategies"
-    cluster = _without(document, nodes) if inline else _object(document, "clusterStrategy", where)
+    nodes = key.entries
+    cluster = _object(document, key.cluster, where) if key.cluster else _without(document, nodes)
     entries = checked(_present(document, nodes, []), list[Any], f"{where}.{nodes}")
     return Layers(cluster, tuple(_entry(raw, f"{where}.{nodes}[{number}]") for number, raw in enumerate(entries)))
 

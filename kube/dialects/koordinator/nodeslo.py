@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, field
 
 from kube.dialects.documents.document import checked
+from kube.dialects.koordinator.configkey import Section
 from kube.objects import NodeSLO
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band
 from model.strategy import CpuLimitPolicy, HostApplication, SuppressPolicy
@@ -23,7 +24,6 @@ T = TypeVar("T")
 _Percent = Annotated[int, Meta(ge=0, le=100)]
 _Share = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Priority = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 31)]
-_THRESHOLD = "resourceUsedThresholdWithBE"
 _Path = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]*$")]
 
 
@@ -148,7 +148,7 @@ class HostApplicationFields(msgspec.Struct, frozen=True):
 
 
 class _Threshold(msgspec.Struct, frozen=True):
-    section: dict[str, Any] | None = field(name=_THRESHOLD, default=None)
+    section: dict[str, Any] | None = field(name=Section.THRESHOLD.value, default=None)
 
 
 class _Hosts(msgspec.Struct, frozen=True, rename="camel"):
@@ -158,9 +158,9 @@ class _Hosts(msgspec.Struct, frozen=True, rename="camel"):
 class OtherSections(msgspec.Struct, frozen=True):
     """Sections nothing acts on yet must be objects all the same."""
 
-    resource_qos: dict[str, Any] | None = field(name="resourceQOSStrategy", default=None)
-    cpu_burst: dict[str, Any] | None = field(name="cpuBurstStrategy", default=None)
-    system: dict[str, Any] | None = field(name="systemStrategy", default=None)
+    resource_qos: dict[str, Any] | None = field(name=Section.QOS.value, default=None)
+    cpu_burst: dict[str, Any] | None = field(name=Section.CPU_BURST.value, default=None)
+    system: dict[str, Any] | None = field(name=Section.SYSTEM.value, default=None)
     extensions: dict[str, Any] | None = None
 
 
@@ -169,7 +169,7 @@ def slo_threshold(source: NodeSLO | None, kind: type[T]) -> T:
 
     Raises ConfigurationFault naming object, field and what to write, as the two below do.
     """
-    return checked(_spec(source, _Threshold).section or {}, kind, f"{_where(source)}.{_THRESHOLD}")
+    return checked(_spec(source, _Threshold).section or {}, kind, f"{_where(source)}.{Section.THRESHOLD}")
 
 
 def slo_host_applications(source: NodeSLO | None) -> HostApplicationFields:

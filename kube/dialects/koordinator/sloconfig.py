@@ -15,6 +15,7 @@ from msgspec import Meta, field
 
 from kube.dialects.documents.document import GoDuration, checked, parsed, part, value_of
 from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.koordinator.configkey import ConfigKey
 from kube.dialects.koordinator.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.objects import ConfigMap
 from model.selector import Selector
@@ -38,7 +39,6 @@ _Share = Annotated[int, Meta(ge=0, le=100)]
 _Cap = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Ratio = Annotated[float, Meta(ge=1, le=5)]
 
-_THRESHOLD = "resource-threshold-config"
 _LONGEST_SECONDS = 3600.0
 _SHORTEST_SECONDS = {"aggregate_seconds": 60.0, "report_seconds": 30.0, "update_interval_seconds": 10.0}
 """Koordlet's own for the first two (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
@@ -138,47 +138,45 @@ class _Selected(msgspec.Struct, frozen=True, rename="camel"):
 
 def colocation_layers(source: ConfigMap | None) -> Layers[ColocationFields] | None:
     """`colocation-config`; None where there is none. Raises ConfigurationFault, as all below do."""
-    return layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
+    return layers(source, ConfigKey.COLOCATION, ColocationFields)
 
 
 def normalization_layers(source: ConfigMap | None) -> Layers[NormalizationFields] | None:
     """`cpu-normalization-config`."""
-    return layers(source, "cpu-normalization-config", NormalizationFields, nodes="nodeConfigs")
+    return layers(source, ConfigKey.NORMALIZATION, NormalizationFields)
 
 
 def cluster_switch(source: ConfigMap | None) -> SwitchFields | None:
     """Of `resource-threshold-config` the cluster's switch alone: no fault elsewhere may hide that it is off."""
-    found = _found(source, _THRESHOLD)
-    return _cluster(found, SwitchFields, "clusterStrategy") if found else None
+    found = _found(source, ConfigKey.THRESHOLD)
+    return _cluster(found, SwitchFields, ConfigKey.THRESHOLD.cluster) if found else None
 
 
 def entry_switches(source: ConfigMap | None) -> Layers[SwitchFields] | None:
     """Of `resource-threshold-config` the node entries' switches, without the cluster's."""
-    found = _found(source, _THRESHOLD)
-    return Layers(SwitchFields(), _entries(found, SwitchFields, "nodeStrategies")) if found else None
+    found = _found(source, ConfigKey.THRESHOLD)
+    return Layers(SwitchFields(), _entries(found, SwitchFields, ConfigKey.THRESHOLD.entries)) if found else None
 
 
 def suppress_layers(source: ConfigMap | None) -> Layers[SuppressFields] | None:
     """Of `resource-threshold-config` what is about suppression."""
-    return layers(source, _THRESHOLD, SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, ConfigKey.THRESHOLD, SuppressFields)
 
 
 def eviction_layers(source: ConfigMap | None) -> Layers[EvictionFields] | None:
     """Of `resource-threshold-config` what is about evictions."""
-    return layers(source, _THRESHOLD, EvictionFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, ConfigKey.THRESHOLD, EvictionFields)
 
 
 def host_application_layers(source: ConfigMap | None) -> Layers[HostApplicationFields] | None:
     """`host-application-config`; an entry's list replaces the cluster's."""
-    return layers(source, "host-application-config", HostApplicationFields, nodes="nodeConfigs")
+    return layers(source, ConfigKey.HOST_APPLICATIONS, HostApplicationFields)
 
 
-def layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cluster: str = "") -> Layers[T] | None:
-    """One key, its fields as `kind`; `cluster` names the field with the cluster's values, empty where they stand at the
-    top, `nodes` the one with the entries. Raises ConfigurationFault.
-    """
+def layers(source: ConfigMap | None, key: ConfigKey, kind: type[T]) -> Layers[T] | None:
+    """One key, its fields as `kind`. Raises ConfigurationFault."""
     found = _found(source, key)
-    return Layers(_cluster(found, kind, cluster), _entries(found, kind, nodes)) if found else None
+    return Layers(_cluster(found, kind, key.cluster), _entries(found, kind, key.entries)) if found else None
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -192,7 +190,7 @@ class _Found(msgspec.Struct, frozen=True):
         return otherwise if value is None else value
 
 
-def _found(source: ConfigMap | None, key: str) -> _Found | None:
+def _found(source: ConfigMap | None, key: ConfigKey) -> _Found | None:
     text = ((source.data if source else None) or {}).get(key, "")
     if source is None or not text.strip():
         return None

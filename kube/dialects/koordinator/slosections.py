@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, field
 
 from kube.dialects.documents.document import checked
+from kube.dialects.koordinator.configkey import ConfigKey, Section
 from kube.dialects.koordinator.sloconfig import Layers, layers
 from kube.objects import ConfigMap, NodeSLO
 from model.quantity import QuantityError, parse
@@ -209,32 +210,32 @@ class AmplificationFields(msgspec.Struct, frozen=True, rename="camel"):
     resource_amplification_ratio: dict[str, Annotated[float, Meta(ge=1)]] | None = None
 
 
-NODE_SLO_SECTIONS: Mapping[str, type[msgspec.Struct]] = {
-    "resourceQOSStrategy": QosFields,
-    "cpuBurstStrategy": BurstFields,
-    "systemStrategy": SystemFields,
+NODE_SLO_SECTIONS: Mapping[Section, type[msgspec.Struct]] = {
+    Section.QOS: QosFields,
+    Section.CPU_BURST: BurstFields,
+    Section.SYSTEM: SystemFields,
 }
-"""Fields of a NodeSLO's spec."""
+"""Sections of a NodeSLO and their fields."""
 
 
 def qos_layers(source: ConfigMap | None) -> Layers[QosFields] | None:
     """`resource-qos-config`; None where there is none. Raises ConfigurationFault, as all below do."""
-    return layers(source, "resource-qos-config", QosFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, ConfigKey.QOS, QosFields)
 
 
 def burst_layers(source: ConfigMap | None) -> Layers[BurstFields] | None:
     """`cpu-burst-config`."""
-    return layers(source, "cpu-burst-config", BurstFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, ConfigKey.CPU_BURST, BurstFields)
 
 
 def system_layers(source: ConfigMap | None) -> Layers[SystemFields] | None:
     """`system-config`."""
-    return layers(source, "system-config", SystemFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, ConfigKey.SYSTEM, SystemFields)
 
 
 def amplification_layers(source: ConfigMap | None) -> Layers[AmplificationFields] | None:
     """`resource-amplification-config`."""
-    return layers(source, "resource-amplification-config", AmplificationFields, nodes="nodeConfigs")
+    return layers(source, ConfigKey.AMPLIFICATION, AmplificationFields)
 
 
 def slo_sections(source: NodeSLO) -> Mapping[str, Any]:
