@@ -124,6 +124,7 @@ class NodeObserver:
             network=self._senses.network(),
             numa=self._senses.numa(),
             best_effort_cpus=cgroups.cpus(layout.best_effort),
+            pods_cpus=cgroups.cpus(layout.root),
             knobs=knobs.readings,
             pressure=_brief(pressure),
             node_pressure=pressure,

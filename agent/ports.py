@@ -107,8 +107,12 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             kills=kills,
         )
 
-    def for_lending(self, metric: NodeMetric | None, now: float) -> LendingFacts:
-        """What lending depends on, with use as the node itself measured it."""
+    def for_lending(self, metric: NodeMetric | None, now: float, barred_millis: int = 0) -> LendingFacts:
+        """What lending depends on, with use as the node itself measured it; what no pod may run on is reserved."""
+        colocation, reserved = self.colocation, self.colocation.reserved
+        if barred_millis > reserved[CPU]:
+            kept = ResourceVector({**reserved.amounts, CPU: barred_millis})
+            colocation = msgspec.structs.replace(colocation, reserved=kept)
         return LendingFacts(
             node=self.node,
             pods=self.pods,
@@ -117,7 +121,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             pods_age_seconds=self.pods_age_seconds,
             zones=self.zones,
             cpu=self.cpu,
-            colocation=self.colocation,
+            colocation=colocation,
             settings_known=self.settings_known,
             settings_deleted=self.settings_deleted,
         )

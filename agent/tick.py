@@ -66,7 +66,7 @@ class Tick:
         )
         # 3 compute reclaimable
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
-        known = facts.for_lending(metric, seen.at_seconds)
+        known = facts.for_lending(metric, seen.at_seconds, seen.barred_millis)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
         # 4 decide limits and evictions
         limited, limits = decide_limits(state.limits, self._layout, seen, usage, about_limits)

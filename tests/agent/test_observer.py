@@ -54,7 +54,7 @@ class FakeCgroups:
         return {path: sample(path) for path in self.rosters[-1]}
 
     def cpus(self, cgroup: str) -> int | None:
-        return 3 if cgroup == "/kubepods/besteffort" else None
+        return {"/kubepods": 4, "/kubepods/besteffort": 3}.get(cgroup)
 
     def memory_limit(self, cgroup: str) -> int | None:
         return 77 if cgroup == "/kubepods" else None
@@ -129,7 +129,7 @@ def test_an_empty_node(node: FakeNode) -> None:
     seen = node.observe(())
     assert (seen.at_seconds, seen.monotonic_seconds, seen.brake_cuts, seen.last_cut_monotonic) == (1000.0, 5.0, 7, 4.0)
     assert (seen.kubepods, seen.burstable, seen.best_effort) == tuple(sample(path) for path in ROOTS)
-    assert seen.node_sample == NodeSample(9, 8, 2) and seen.best_effort_cpus == 3
+    assert seen.node_sample == NodeSample(9, 8, 2) and (seen.best_effort_cpus, seen.pods_cpus) == (3, 4)
     assert seen.kubepods_memory_limit_bytes == 77 and seen.places == Places()
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
     assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())

@@ -136,6 +136,22 @@ def test_cpus_that_go_offline(node: Scenario) -> None:
     assert idle(node)[-1].unenforced == () and node.quota > ceiling
 
 
+def test_cpus_that_no_pod_may_run_on(tmp_path: Path, build: Any) -> None:
+    """A cpuset of v1 does not get a CPU back that was offline for a while: it is idle, and of use to nobody."""
+    node = Scenario("v1_surge", tmp_path, build)
+    cpus = node.file("cpuset/kubepods/cpuset.cpus")
+    cpus.parent.mkdir(parents=True, exist_ok=True)
+    cpus.write_text("0-1\n")
+    before, ceiling = idle(node, seconds=40)[-1], node.quota
+    cpus.write_text("0\n")
+    after = idle(node)[-1]
+    terms = {term.name: term.value for term in after.lending.reclaimable[0].terms}
+    assert terms["reserved"] == -1000 and after.unenforced == ()
+    assert lent(after)[BATCH_CPU] < lent(before)[BATCH_CPU] and node.quota < ceiling
+    cpus.write_text("0-1\n")
+    assert idle(node)[-1].lending.reclaimable[0].value == before.lending.reclaimable[0].value
+
+
 def test_a_reset_costs_nothing(node: Scenario) -> None:
     """As a daemon-reload makes it: ours is written, lending goes on."""
     node.file(QUOTA).write_text("-1")

@@ -102,7 +102,9 @@ def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US
         terms.add("host applications", -load.host_millis * scale, "those that are not best effort")
     if load.system_millis >= size.reserved_millis:
         return terms.add("system used", -load.system_millis * scale, load.system_note)
-    return terms.add("reserved", -size.reserved_millis * scale, "by kubelet or annotation; larger than system use")
+    return terms.add(
+        "reserved", -size.reserved_millis * scale, "by kubelet, annotation or cpuset; larger than system use"
+    )
 
 
 def allowance(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:

@@ -227,10 +227,11 @@ def decide_limits(
 def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
     """The node object's words, less CPUs that it lost, else what it said last, else the CPUs this kernel shows."""
     if seen.node is not None and seen.node.capacity[CPU] > 0:
-        size = NodeSize.of(seen.node, facts.reserved_millis, facts.raw_allocatable_millis)
+        kept = max(facts.reserved_millis, seen.barred_millis)
+        size = NodeSize.of(seen.node, kept, facts.raw_allocatable_millis)
         return msgspec.structs.replace(size, capacity_millis=size.capacity_millis - lost_cpus * 1000)
     if last is None and isinstance(seen.node_sample, NodeSample):
-        return NodeSize(seen.node_sample.cpus * 1000)
+        return NodeSize(seen.node_sample.cpus * 1000, seen.barred_millis)
     return last
 
 

@@ -217,7 +217,8 @@ class Observation(msgspec.Struct, frozen=True):
     `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid; `containers` the same
     by uid and container name for pods whose containers are known; `host_applications` by name. `strangers` are pod
     cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until the
-    pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on, None where that cannot be told.
+    pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on,
+    `pods_cpus` those any pod may, None where that cannot be told.
     `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
     earlier. `unsaved` is why the state file cannot be written, empty while it can.
     """
@@ -235,6 +236,7 @@ class Observation(msgspec.Struct, frozen=True):
     network: Mapping[str, NetworkBytes] = {}
     numa: tuple[NumaSample, ...] = ()
     best_effort_cpus: int | None = None
+    pods_cpus: int | None = None
     knobs: Mapping[Knob, KnobReading] = {}
     pressure: Pressure | None = None
     node_pressure: CgroupPressure | None = None
@@ -247,6 +249,13 @@ class Observation(msgspec.Struct, frozen=True):
     pids: PidCounts | None = None
     memory_activity: MemoryActivity | None = None
     unsaved: str = ""
+
+    @property
+    def barred_millis(self) -> int:
+        """CPU of the node that no pod may run on (cpuset of kubepods), so that it is idle and of use to nobody."""
+        if not self.pods_cpus or isinstance(self.node_sample, Missing):
+            return 0
+        return max(self.node_sample.cpus - self.pods_cpus, 0) * 1000
 
     @property
     def measured(self) -> frozenset[str]:

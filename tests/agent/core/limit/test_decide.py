@@ -93,6 +93,15 @@ def test_without_a_node_object_the_ceiling_still_holds(build: Any) -> None:
     assert limits.decisions[build.knobs.quota].value == 400_000 - 20_000 - 50_000 - 40_000
 
 
+@pytest.mark.parametrize(("cpus", "reserved"), [(None, 0), (0, 0), (1, 1000), (2, 0), (3, 0)])
+def test_cpus_that_no_pod_may_run_on_are_reserved(build: Any, cpus: int | None, reserved: int) -> None:
+    """Of the two that are online, with a Node object and without; an empty list is none that was ever filled."""
+    for node in (build.node(2000), None):
+        seen = build.seen(10, node=node, pods_cpus=cpus)
+        memory, _ = decided(build, seen, build.usage())
+        assert memory.size is not None and memory.size.reserved_millis == reserved
+
+
 def test_an_amplified_node(build: Any) -> None:
     """Its reservation is that of the kubelet, before amplification."""
     raised = msgspec.structs.replace(build.node(4000), allocatable=ResourceVector({CPU: 6000}))
