@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.node import Taint
+from model.node import Taint, TaintEffect
 from model.pod.spec import Toleration
 from model.resources import BATCH_CPU, PODS
 from scheduler.core.filters import fit
@@ -14,7 +14,7 @@ from scheduler.core.filters.room_view import RoomView, need_of, plain
 from scheduler.core.picture.podclass import class_of
 from scheduler.core.picture.snapshot import LARGEST_AMOUNT
 
-GONE = Taint("gone", "", "NoSchedule")
+GONE = Taint("gone", "", TaintEffect.NO_SCHEDULE)
 SIZES = (1000, 2500, 400, 3000, 0, 9000, 1200, 800, 5000, 650, 3100, 2000)
 NODES = snapshot(
     *(node(f"n{i:02}", batch_cpu=size, pods=4, taints=(GONE,) if i % 5 == 3 else ()) for i, size in enumerate(SIZES))
