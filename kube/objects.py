@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from model.condition import ConditionStatus
+
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _LAST_SECOND = 253_402_300_799.0
@@ -120,6 +122,11 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether its status is True; Unknown is not."""
+        return self.status == ConditionStatus.TRUE
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):

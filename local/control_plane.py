@@ -33,6 +33,7 @@ from local.probing import Door, unanswered
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.routed import take_addresses
 from local.rundir import RunDirectory
+from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault, KubernetesFault
 
 SERVICES = "10.96.0.0/16"
@@ -236,7 +237,7 @@ def taints_of_ready(node: Mapping[str, Any]) -> list[Any] | None:
     """The taints that a ready Node should have where it still has that of one which is not; else None."""
     taints = node.get("spec", {}).get("taints") or []
     conditions = node.get("status", {}).get("conditions") or ()
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    ready = any(each["type"] == ConditionType.READY and each["status"] == ConditionStatus.TRUE for each in conditions)
     kept = [taint for taint in taints if taint["key"] != _NOT_READY]
     return kept if ready and len(kept) < len(taints) else None
 

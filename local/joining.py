@@ -29,6 +29,7 @@ from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, sett
 from local.routed import take_addresses
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
+from model.condition import ConditionStatus
 from model.fault import ConfigurationFault, KubernetesFault
 
 _REQUESTS = "certificates.k8s.io/v1/certificatesigningrequests"
@@ -142,7 +143,12 @@ async def kubelet_certificate(
     body: dict[str, Any] = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
     await _gone(client, path)
     await client.create(path_of(_REQUESTS), body | {"metadata": {"name": name}, "spec": spec})
-    approved = {"type": "Approved", "status": "True", "reason": "SubletUp", "message": "a node of sublet up --join"}
+    approved = {
+        "type": "Approved",
+        "status": ConditionStatus.TRUE,
+        "reason": "SubletUp",
+        "message": "a node of sublet up --join",
+    }
     await client.patch(f"{path}/approval", {"status": {"conditions": [approved]}}, PatchKind.MERGE)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + bound_seconds

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from kube.client import KubeClient, PatchKind, path_of
+from model.condition import ConditionStatus
 
 Document = Mapping[str, Any]
 _MANAGER = "sublet-up"
@@ -68,4 +69,4 @@ async def _define(client: KubeClient, definition: Document) -> None:
 
 def _established(definition: Document) -> bool:
     conditions = definition.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+    return any(each["type"] == "Established" and each["status"] == ConditionStatus.TRUE for each in conditions)

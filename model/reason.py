@@ -18,6 +18,8 @@ class Reason(StrEnum):
     PODS_STALE = "PodsStale"
     SETTINGS_UNREAD = "SettingsUnread"
     SETTINGS_DELETED = "SettingsDeleted"
+    LENDING_ACTIVE = "LendingActive"
+    LIMIT_NOT_APPLIED = "LimitNotApplied"
     LENDING_DISABLED = "LendingDisabled"
     FLEET_PAUSED = "FleetPaused"
     OBSERVING = "Observing"
@@ -127,6 +129,8 @@ _WORDS: dict[Reason, str] = {
     Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
     Reason.SETTINGS_UNREAD: "the cluster's settings were not read yet",
     Reason.SETTINGS_DELETED: "the cluster's settings were deleted: nothing more is lent until they are back",
+    Reason.LENDING_ACTIVE: "idle CPU and memory of online services are lent to batch pods",
+    Reason.LIMIT_NOT_APPLIED: "a limit of a pod was refused; lending goes on",
     Reason.LENDING_DISABLED: "lending is switched off",
     Reason.FLEET_PAUSED: "lending is paused on all nodes",
     Reason.OBSERVING: "the agent of this node observes and lends nothing",

@@ -10,11 +10,12 @@ from kube.dialects.coverage.rows import sentence
 from kube.dialects.koordinator import schedulerconfig
 from kube.dialects.koordinator.schedulerconfig import SchedulerConfig
 from model.fault import ConfigurationFault
+from model.reason import Reason
 from scheduler.configured import overlaid
 from scheduler.ports import Named
 from scheduler.settings import SchedulerSettings
 
-INVALID = "ConfigurationInvalid"
+INVALID = Reason.CONFIGURATION_INVALID.value
 _SETTINGS = "settings"
 _KEPT = "; what it said before stays in force"
 _UNKNOWN = "; what it says of preemption is not known, so nobody is evicted"

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
+from model.condition import ConditionStatus, ConditionType
 from model.nodemetric import NodeMetric
 from model.pod.pod import Pod
 from model.qos import PriorityBand
@@ -168,11 +169,11 @@ def sorted_pods(rows: Iterable[PodRow], by: Sort) -> list[PodRow]:
 def state_of(node: NodeState) -> str:
     """Ready or not, then whatever is wrong."""
     held = node.conditions
-    ready = held.get("Ready")
-    words = ["Ready" if ready and ready.status == "True" else "NotReady"]
-    words += [kind for kind in _PRESSURES if kind in held and held[kind].status == "True"]
-    lending = held.get("ColocationReady")
-    if lending and lending.status != "True":
+    ready = held.get(ConditionType.READY)
+    words = ["Ready" if ready and ready.status == ConditionStatus.TRUE else "NotReady"]
+    words += [kind for kind in _PRESSURES if kind in held and held[kind].status == ConditionStatus.TRUE]
+    lending = held.get(ConditionType.COLOCATION_READY)
+    if lending and lending.status != ConditionStatus.TRUE:
         words.append(lending.reason or "NotLending")
     if node.unschedulable:
         words.append("SchedulingDisabled")

@@ -25,6 +25,7 @@ from agent.report.node_patches import GAVE_UP, NodePatches, Overtaken, WatchedNo
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.koordinator import labels, nodemetric
+from model.condition import ConditionStatus, ConditionType
 from model.decision import Decision
 from model.explain import sentence
 from model.fault import KubernetesFault
@@ -32,7 +33,6 @@ from model.reason import Reason, words
 
 log = structlog.get_logger()
 
-CONDITION = "ColocationReady"
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_NODE_DELAY_SECONDS = 2.0
 _LONGEST_DELAY_SECONDS = 60.0
@@ -47,7 +47,7 @@ _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
 """Status, reason and message of the condition."""
-_NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
+_NEVER_MEASURED: Ready = (ConditionStatus.FALSE, Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
 class NodePublisher:
@@ -247,7 +247,7 @@ class NodePublisher:
         """When the condition got this status; that an agent was restarted is no transition."""
         if status == self._condition[0]:
             return self._since
-        before = None if self._condition[0] else self._watched_condition(CONDITION)
+        before = None if self._condition[0] else self._watched_condition(ConditionType.COLOCATION_READY)
         same = before.last_transition_time if before and before.status == status else None
         return same or _stamp(at_seconds)
 
@@ -301,7 +301,7 @@ def _amounts(offer: tuple[Decision, ...], lent: NodeLending) -> dict[str, Any]:
 def _condition(ready: Ready, heartbeat: str, transition: str) -> dict[str, str]:
     status, reason, message = ready
     return {
-        "type": CONDITION,
+        "type": ConditionType.COLOCATION_READY,
         "status": status,
         "reason": reason,
         "message": message[:_LONGEST_MESSAGE],

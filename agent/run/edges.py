@@ -13,7 +13,7 @@ from agent.edge.cluster import ClusterEdge
 from agent.edge.evictor import ApiEvictor, EvictorContext
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
-from agent.edge.publisher import CONDITION, NodePublisher
+from agent.edge.publisher import NodePublisher
 from agent.edge.topology import kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.files.statefile import StateFile, guard_file
@@ -25,6 +25,7 @@ from agent.run.withdrawal import LeftoverOffer
 from agent.settings import AgentSettings
 from kube.client import KubeClient
 from kube.events import EventRecorder
+from model.condition import ConditionType
 from model.report import EvictionCost, PreemptionNotice
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Edges:
         self.events.record(self.cluster.node_ref, reason, message, warning=warning)
 
     def _leftover_offer(self) -> LeftoverOffer:
-        return LeftoverOffer(self.publisher, lambda: self.cluster.condition(CONDITION))
+        return LeftoverOffer(self.publisher, lambda: self.cluster.condition(ConditionType.COLOCATION_READY))
 
     def _processes(self) -> dict[str, int]:
         pods = self.cluster.facts().pods or ()

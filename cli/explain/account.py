@@ -12,12 +12,12 @@ from kube.client import KubeClient, path_of
 from kube.dialects.koordinator import nodemetric
 from kube.dialects.koordinator.offer import offer
 from kube.dialects.upstream import core_objects
+from model.condition import ConditionType
 from model.fault import ConfigurationFault, KubernetesFault
 from model.strategy import ColocationStrategy
 from view.lending_cause import LendingRecord
 
 T = TypeVar("T")
-CONDITION = "ColocationReady"
 DEGRADE_SECONDS = ColocationStrategy().degrade_seconds
 _NODES, _NODE_METRICS = "v1/nodes", "slo.koordinator.sh/v1alpha1/nodemetrics"
 _NOT_FOUND = 404
@@ -50,12 +50,12 @@ async def _object(client: KubeClient, path: str, kind: type[T]) -> T | None:
 def account(node: objects.Node, metric: objects.NodeMetric | None, answers: bool | None) -> LendingRecord:
     """The objects' content as facts. Raises ConfigurationFault for a NodeMetric or an amount that cannot be read."""
     name = node.metadata.name
-    told = next((each for each in node.status.conditions or () if each.type == CONDITION), None)
+    told = next((each for each in node.status.conditions or () if each.type == ConditionType.COLOCATION_READY), None)
     found = offer(core_objects.node(node))
     return LendingRecord(
         name,
         _seconds(told.last_heartbeat_time) if told else None,
-        told is not None and told.status == "True",
+        told is not None and told.met,
         told.reason if told else "",
         nodemetric.node_metric(metric).updated_seconds if metric else None,
         found.node.allocatable,

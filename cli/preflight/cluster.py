@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kube.client import KubeClient, path_of
+from model.condition import ConditionType
 from model.fault import KubernetesFault
 from model.finding import Finding
 from view.cluster_check import CheckedCluster, findings
@@ -98,7 +99,7 @@ def _kind(node: _Node) -> tuple[str, str, str]:
 
 
 def _lent_by_others(node: _Node) -> bool:
-    ours = any(condition.type == "ColocationReady" for condition in node.status.conditions)
+    ours = any(condition.type == ConditionType.COLOCATION_READY for condition in node.status.conditions)
     return "kubernetes.io/batch-cpu" in node.status.allocatable and not ours
 
 

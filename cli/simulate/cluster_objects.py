@@ -16,6 +16,7 @@ import msgspec
 from cli.simulate.manifests import NODE_KINDS, Given, Kind, Manifests
 from kube import objects
 from kube.dialects.upstream import core_objects
+from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
 from model.pod.status import PodPhase
 
@@ -23,7 +24,10 @@ DEFAULT_SCHEDULER = "koord-scheduler"
 """Of pods that name none."""
 _BUILT_IN = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _GATED = objects.Condition(
-    "PodScheduled", "False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"
+    ConditionType.POD_SCHEDULED,
+    ConditionStatus.FALSE,
+    "SchedulingGated",
+    "Scheduling is blocked due to non-empty scheduling gates",
 )
 _ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
 
@@ -151,7 +155,7 @@ def _requesting(container: objects.Container) -> objects.Container:
 
 def _status(pod: GivenPod) -> objects.PodStatus:
     """A gated pod says so, whoever wrote the file."""
-    conditions = [one for one in pod.status.conditions or () if one.type != "PodScheduled"]
+    conditions = [one for one in pod.status.conditions or () if one.type != ConditionType.POD_SCHEDULED]
     if not pod.spec.scheduling_gates or pod.spec.node_name:
         return pod.status
     return msgspec.structs.replace(pod.status, conditions=[*conditions, _GATED])

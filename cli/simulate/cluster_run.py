@@ -17,8 +17,11 @@ from cli.simulate.cluster_settings import NODE_CONFIG, configured
 from cli.simulate.manifests import Given, Manifests
 from kube import objects
 from kube.informer import Change, ChangeKind
+from model.condition import ConditionStatus, ConditionType
 from model.decision import Decision
 from model.fault import ConfigurationFault
+from model.pod.status import PodPhase
+from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
@@ -148,7 +151,7 @@ class _Run:
 
     def _bind(self, uid: str, node: str) -> None:
         pod = self._pods[uid]
-        bound = objects.Condition("PodScheduled", "True")
+        bound = objects.Condition(ConditionType.POD_SCHEDULED, ConditionStatus.TRUE)
         status = msgspec.structs.replace(pod.status, conditions=[*_others(pod), bound], nominated_node_name="")
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         self._placed[_key(pod)] = node
@@ -156,7 +159,7 @@ class _Run:
 
     def _note(self, note: Note) -> None:
         pod = self._pods[note.pod.uid]
-        told = objects.Condition("PodScheduled", "False", "Unschedulable", note.message)
+        told = objects.Condition(ConditionType.POD_SCHEDULED, ConditionStatus.FALSE, Reason.UNSCHEDULABLE, note.message)
         node = pod.status.nominated_node_name if note.nominated is None else note.nominated
         status = msgspec.structs.replace(pod.status, conditions=[*_others(pod), told], nominated_node_name=node)
         self._become(msgspec.structs.replace(pod, status=status))
@@ -173,11 +176,13 @@ class _Run:
 
     def _waits(self, pod: objects.Pod) -> bool:
         ours = pod.spec.scheduler_name in self._cache.schedulers
-        return ours and not pod.spec.node_name and pod.status.phase in ("", "Pending")
+        return ours and not pod.spec.node_name and pod.status.phase in ("", PodPhase.PENDING)
 
     def _pending(self, pod: objects.Pod) -> Pending:
         """By the newest decision about its gang or itself; a gated pod by the API server's own condition."""
-        told = next((one for one in pod.status.conditions or () if one.type == "PodScheduled"), objects.Condition())
+        told = next(
+            (one for one in pod.status.conditions or () if one.type == ConditionType.POD_SCHEDULED), objects.Condition()
+        )
         if pod.spec.scheduling_gates:
             return Pending(_key(pod), told.reason, told.message)
         record = self._cache.record(pod.metadata.uid)
@@ -210,7 +215,7 @@ def _nominated(pod: objects.Pod) -> bool:
 
 
 def _others(pod: objects.Pod) -> list[objects.Condition]:
-    return [one for one in pod.status.conditions or () if one.type != "PodScheduled"]
+    return [one for one in pod.status.conditions or () if one.type != ConditionType.POD_SCHEDULED]
 
 
 def _by_pod(row: SimulatedPlacement | Nomination | SimulatedVictim | Pending) -> str:

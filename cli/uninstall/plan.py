@@ -10,10 +10,10 @@ import msgspec
 
 from kube import objects
 from kube.dialects.upstream import core_objects
+from model.condition import ConditionType
 from model.fault import ConfigurationFault
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 
-CONDITION = "ColocationReady"
 LENT_RESOURCES = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 _RESTORING = "restore"
 
@@ -91,5 +91,5 @@ def cleaned(node: LentNode) -> dict[str, Any]:
     """Null removes; a kubelet that restarts must be able to admit what runs."""
     amounts: dict[str, Any] = {key: None for key in node.offered if key not in node.requested}
     amounts |= {key: str(amount) for key, amount in node.requested.items()}
-    condition = {"type": CONDITION, "$patch": "delete"}
+    condition = {"type": ConditionType.COLOCATION_READY, "$patch": "delete"}
     return {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}}

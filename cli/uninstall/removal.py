@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from cli.uninstall.plan import (
-    CONDITION,
     LENT_RESOURCES,
     LentNode,
     Unfinished,
@@ -25,6 +24,7 @@ from cli.uninstall.plan import (
     restoring,
 )
 from kube.client import KubeClient, PatchKind, path_of
+from model.condition import ConditionType
 from model.fault import KubernetesFault
 
 PART = "app.kubernetes.io/part-of=sublet"
@@ -183,7 +183,9 @@ class Removal:
                 key: amount for key, amount in (status.get("allocatable") or {}).items() if key in LENT_RESOURCES
             }
             offered |= {key: amount for key, amount in (status.get("capacity") or {}).items() if key in LENT_RESOURCES}
-            told = any(condition.get("type") == CONDITION for condition in status.get("conditions") or ())
+            told = any(
+                condition.get("type") == ConditionType.COLOCATION_READY for condition in status.get("conditions") or ()
+            )
             if told or (offered and name not in others):
                 found.append(LentNode(name, offered, held.get(name, {})))
         return found

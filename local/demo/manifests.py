@@ -14,7 +14,9 @@ import yaml
 
 from kube.client import KubeClient, path_of
 from kube.objects import Node, Pod
+from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault, KubernetesFault
+from model.pod.status import PodPhase
 from model.quantity import parse_units
 from model.resources import BATCH_CPU
 
@@ -84,7 +86,7 @@ async def pods(client: KubeClient, selector: str) -> list[Pod]:
 async def all_running(client: KubeClient, selector: str, count: int) -> list[Pod] | None:
     """The pods, if `count` of them run at this very moment; else None."""
     found = await pods(client, selector)
-    running = [pod for pod in found if pod.status.phase == "Running"]
+    running = [pod for pod in found if pod.status.phase == PodPhase.RUNNING]
     return running if len(running) == count == len(found) else None
 
 
@@ -128,7 +130,7 @@ async def gone(client: KubeClient, selector: str) -> bool | None:
 async def why_not_running(client: KubeClient, selector: str) -> str:
     """How many pods do not run, by what Kubernetes says about them."""
     found = await pods(client, selector)
-    states = Counter(_state(pod) for pod in found if pod.status.phase != "Running")
+    states = Counter(_state(pod) for pod in found if pod.status.phase != PodPhase.RUNNING)
     told = [f"{count} of {len(found)} {state}" for state, count in states.items()]
     return "; ".join(told) or f"{len(found)} pods run at this moment"
 
@@ -139,13 +141,13 @@ def bound_apart_seconds(gang: list[Pod]) -> float | None:
         datetime.fromisoformat(condition.last_transition_time).timestamp()
         for pod in gang
         for condition in pod.status.conditions or []
-        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time
+        if condition.type == ConditionType.POD_SCHEDULED and condition.met and condition.last_transition_time
     ]
     return max(times) - min(times) if len(times) == len(gang) else None
 
 
 def _state(pod: Pod) -> str:
-    messages = [c.message for c in pod.status.conditions or [] if c.status == "False" and c.message]
+    messages = [c.message for c in pod.status.conditions or [] if c.status == ConditionStatus.FALSE and c.message]
     return pod.status.phase + (f" ({messages[0]})" if messages else "")
 
 

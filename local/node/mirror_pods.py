@@ -35,6 +35,7 @@ from embedded.node.processes import mounting
 from kube.informer import Change, ChangeKind
 from local.probing import Door, unanswered
 from local.staticprograms import ProgramRun, StaticProgram, read_programs
+from model.condition import ConditionType
 
 log = structlog.get_logger()
 
@@ -367,7 +368,7 @@ def _static(mirror: PodObject) -> PodObject:
 
 
 def _shown_ready(pod: PodObject) -> str | None:
-    return next((each.status for each in pod.status.conditions or () if each.type == "Ready"), None)
+    return next((each.status for each in pod.status.conditions or () if each.type == ConditionType.READY), None)
 
 
 def _ended(program: StaticProgram, run: ProgramRun, restarts: int) -> Terminated:

@@ -54,7 +54,7 @@ def taken_in(seen: PodObject, refusal: Callable[[Pod], Rejection | None], pace: 
         named = Pod(seen.metadata.namespace, seen.metadata.name, seen.uid)
         unreadable = Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
         return _begun(seen, named, PodPlan(pace), lifecycle.refused(unreadable, now))
-    if seen.status.phase == "Running":
+    if seen.status.phase == PodPhase.RUNNING:
         return _begun(seen, pod, plan, _resumed(seen, plan, now))
     rejection = refusal(pod)
     life = lifecycle.refused(rejection, now) if rejection else lifecycle.admitted(plan, now)

@@ -15,11 +15,12 @@ from kube.client import PatchKind, path_of
 from kube.dialects.koordinator import nodemetric
 from local.simnodes.lifecycle import moment
 from local.simnodes.settings import Simulation
+from model.condition import ConditionStatus, ConditionType
 from model.nodemetric import NodeMetric
+from model.reason import Reason, words
 
 _NODES, _PODS, _LEASES = "v1/nodes", "v1/pods", "coordination.k8s.io/v1/leases"
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
-_LENDING = ("True", "LendingActive", "idle CPU and memory of online services are lent to batch pods")
 _GONE, _TAKEN = 404, 409
 
 
@@ -71,12 +72,11 @@ def node_status(
 
 
 def _lending_condition(now: datetime, since: datetime) -> dict[str, str]:
-    status, reason, message = _LENDING
     return {
-        "type": "ColocationReady",
-        "status": status,
-        "reason": reason,
-        "message": message,
+        "type": ConditionType.COLOCATION_READY,
+        "status": ConditionStatus.TRUE,
+        "reason": Reason.LENDING_ACTIVE,
+        "message": words(Reason.LENDING_ACTIVE),
         "lastHeartbeatTime": stamp(now),
         "lastTransitionTime": stamp(since),
     }

@@ -18,6 +18,7 @@ from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.unserved import in_metadata
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
+from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
@@ -482,6 +483,6 @@ def _discard(index: dict[_Key, set[str]], key: _Key, uid: str) -> None:
 def _condition_message(source: objects.Pod) -> str:
     """The message of PodScheduled=False, empty where the pod has no such condition."""
     for condition in source.status.conditions or []:
-        if condition.type == "PodScheduled" and condition.status == "False":
+        if condition.type == ConditionType.POD_SCHEDULED and condition.status == ConditionStatus.FALSE:
             return condition.message
     return ""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from kube.dialects.koordinator.sloconfig import ColocationFields, Layers, colocation_overlaid
-from kube.dialects.sublet.lender import CONDITION
+from model.condition import ConditionStatus, ConditionType
 from model.lender import SILENT_SECONDS, Lender
 from model.reason import Reason, words
 from model.strategy import ColocationStrategy
@@ -80,7 +80,11 @@ def withdrawn(lender: Lender, stamp: str) -> dict[str, Any]:
     agent's own: how long it has been silent is what it is for.
     """
     amounts = dict.fromkeys(lender.offered, "0")
-    condition = {"type": CONDITION, "status": "False", "reason": Reason.AGENT_NOT_RUNNING.value}
+    condition = {
+        "type": ConditionType.COLOCATION_READY,
+        "status": ConditionStatus.FALSE,
+        "reason": Reason.AGENT_NOT_RUNNING.value,
+    }
     condition["message"] = words(Reason.AGENT_NOT_RUNNING)
     if lender.ready:
         condition["lastTransitionTime"] = stamp

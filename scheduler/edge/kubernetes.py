@@ -15,6 +15,7 @@ from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.gangs import membership, podgroups
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
+from model.condition import ConditionStatus, ConditionType
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
@@ -166,7 +167,12 @@ class KubernetesStatusWriter:
 
     async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
         """Patch condition and nomination at once, only on the pod of that uid."""
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        condition = {
+            "type": ConditionType.POD_SCHEDULED,
+            "status": ConditionStatus.FALSE,
+            "reason": Reason.UNSCHEDULABLE,
+            "message": message,
+        }
         if first:
             condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status: dict[str, Any] = {"conditions": [condition]}
@@ -207,7 +213,12 @@ class KubernetesEvictor:
 
     async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
         """404 says that the pod is gone, 409 that another has its name: both are done."""
-        condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        condition = {
+            "type": ConditionType.DISRUPTION_TARGET,
+            "status": ConditionStatus.TRUE,
+            "reason": reason,
+            "message": message,
+        }
         condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:
@@ -237,7 +248,7 @@ class KubernetesAnnouncer:
 
     def scheduled(self, pod: Named, node: str) -> None:
         told = f"Successfully assigned {pod.key} to {node}"
-        self._recorder.record(_pod(pod), "Scheduled", told, component=pod.scheduler)
+        self._recorder.record(_pod(pod), Reason.SCHEDULED, told, component=pod.scheduler)
 
     def failed(self, pod: Named, message: str) -> None:
         self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True, component=pod.scheduler)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.observe.usage import NodeUsage
+from model.condition import ConditionStatus
 from model.decision import Decision
 from model.pod.pod import Pod
 from model.reason import Reason, words
@@ -87,7 +88,7 @@ def condition(
     errors: Collection[str],
     unenforced: Iterable[UnenforcedLimit] = (),
     unmet: Sequence[str] = (),
-) -> tuple[str, str, str]:
+) -> tuple[ConditionStatus, str, str]:
     """(status, reason, message) of the node's ColocationReady.
 
     An invalid document (`problem`) or a refused limit of a pod (one of `errors`) leaves lending at work; anything else
@@ -107,14 +108,18 @@ def _told(unmet: Sequence[str]) -> str:
 
 def _verdict(
     degraded_reason: str, problem: str, errors: Collection[str], unenforced: Iterable[UnenforcedLimit]
-) -> tuple[str, str, str]:
+) -> tuple[ConditionStatus, str, str]:
     if not degraded_reason:
-        return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
+        return ConditionStatus.TRUE, Reason.LENDING_ACTIVE.value, words(Reason.LENDING_ACTIVE)
     if degraded_reason == problem:
-        return "True", "ConfigurationInvalid", f"{degraded_reason}; the last good settings stay in force"
+        return (
+            ConditionStatus.TRUE,
+            Reason.CONFIGURATION_INVALID.value,
+            f"{degraded_reason}; the last good settings stay in force",
+        )
     if degraded_reason in errors:
-        return "True", "LimitNotApplied", degraded_reason
+        return ConditionStatus.TRUE, Reason.LIMIT_NOT_APPLIED.value, degraded_reason
     if problem and degraded_reason in _FOR_A_DOCUMENT:
-        return "False", _FOR_A_DOCUMENT[degraded_reason].value, problem
+        return ConditionStatus.FALSE, _FOR_A_DOCUMENT[degraded_reason].value, problem
     limit = next((limit for limit in unenforced if limit.reason.value == degraded_reason), None)
-    return "False", degraded_reason, limit.text if limit else words(Reason(degraded_reason))
+    return ConditionStatus.FALSE, degraded_reason, limit.text if limit else words(Reason(degraded_reason))

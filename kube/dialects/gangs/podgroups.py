@@ -13,11 +13,11 @@ from kube.dialects.gangs import networktopology
 from kube.dialects.gangs.membership import USUAL, GangDefaults, spec_of
 from kube.dialects.sublet.preemption import policy_word
 from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec, unix_seconds
+from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
+from model.reason import Reason
 from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
-CONDITION_SCHEDULED = "PodGroupInitiallyScheduled"
-CONDITION_PARTIAL = "sublet.dev/PartiallyBound"
 PARTIAL_SINCE = "sublet.dev/partially-bound-since"
 WHOLE_SINCE = "sublet.dev/whole-since"
 _PHASES = {member.value: member for member in GangPhase}
@@ -96,7 +96,7 @@ def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Ga
         uid=metadata.uid,
         created_seconds=unix_seconds(metadata.creation_timestamp),
         source=GangSource.UPSTREAM,
-        phase=GangPhase.SCHEDULED if _is_true(told, CONDITION_SCHEDULED) else GangPhase.UNSET,
+        phase=GangPhase.SCHEDULED if _is_true(told, ConditionType.GROUP_SCHEDULED) else GangPhase.UNSET,
         partial_seconds=partially_bound_since(told),
     )
 
@@ -159,31 +159,36 @@ def initially_scheduled(told: Sequence[Condition], placed: bool, message: str, n
 
     True is final. `now` is an RFC 3339 time; the time of the last transition stays while the status does.
     """
-    before = next((each for each in told if each.type == CONDITION_SCHEDULED), Condition())
-    status, reason = ("True", "Scheduled") if placed else ("False", "Unschedulable")
-    if before.status == "True" or (before.status, before.reason, before.message) == (status, reason, message):
+    before = next((each for each in told if each.type == ConditionType.GROUP_SCHEDULED), Condition())
+    status = ConditionStatus.TRUE if placed else ConditionStatus.FALSE
+    reason = Reason.SCHEDULED if placed else Reason.UNSCHEDULABLE
+    if before.met or (before.status, before.reason, before.message) == (status, reason, message):
         return None
     since = before.last_transition_time if before.status == status and before.last_transition_time else now
-    return Condition(CONDITION_SCHEDULED, status, reason, message, last_transition_time=since)
+    return Condition(ConditionType.GROUP_SCHEDULED, status, reason, message, last_transition_time=since)
 
 
 def partially_bound(told: Sequence[Condition], partial: bool, since: str) -> Condition | None:
     """The condition to write while a gang is bound without its minimum, and once it is not; None where it stands."""
-    before = next((each for each in told if each.type == CONDITION_PARTIAL), None)
-    if partial == (before is not None and before.status == "True"):
+    before = next((each for each in told if each.type == ConditionType.PARTIALLY_BOUND), None)
+    if partial == (before is not None and before.met):
         return None
     if partial:
         message = "some members have a node and others, which must be placed with them, have none"
-        return Condition(CONDITION_PARTIAL, "True", "WaitsForMembers", message, last_transition_time=since)
+        return Condition(
+            ConditionType.PARTIALLY_BOUND, ConditionStatus.TRUE, "WaitsForMembers", message, last_transition_time=since
+        )
     message = "its minimum is bound, or nobody is"
-    return Condition(CONDITION_PARTIAL, "False", "Settled", message, last_transition_time=since)
+    return Condition(
+        ConditionType.PARTIALLY_BOUND, ConditionStatus.FALSE, "Settled", message, last_transition_time=since
+    )
 
 
 def partially_bound_since(told: Sequence[Condition]) -> float:
     """Unix time since when the condition is true, 0 where it is not."""
-    found = (each.last_transition_time for each in told if each.type == CONDITION_PARTIAL and each.status == "True")
+    found = (each.last_transition_time for each in told if each.type == ConditionType.PARTIALLY_BOUND and each.met)
     return _unix(next(found, None))
 
 
 def _is_true(told: Sequence[Condition], kind: str) -> bool:
-    return any(each.type == kind and each.status == "True" for each in told)
+    return any(each.type == kind and each.met for each in told)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from kube import objects
+from model.condition import ConditionType
 from model.lender import Lender
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 
-CONDITION = "ColocationReady"
 _LENT = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 
 
@@ -16,13 +16,13 @@ def lender(source: objects.Node) -> Lender:
     """Never fails: a heartbeat that cannot be read is as old as can be, an amount that is not zero is one."""
     status, metadata = source.status, source.metadata
     amounts = [status.capacity or {}, status.allocatable or {}]
-    told = next((each for each in status.conditions or () if each.type == CONDITION), None)
+    told = next((each for each in status.conditions or () if each.type == ConditionType.COLOCATION_READY), None)
     return Lender(
         node=metadata.name,
         version=metadata.resource_version,
         offered=tuple(name for name in _LENT if any(str(each.get(name, "0")) != "0" for each in amounts)),
         heartbeat_seconds=_seconds(told.last_heartbeat_time) if told else None,
-        ready=told is not None and told.status == "True",
+        ready=told is not None and told.met,
         labels=metadata.labels or {},
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kube import objects
+from model.condition import ConditionType
 from model.pod.status import PodPhase
 
 _PHASES = {member.value: member for member in PodPhase}
@@ -47,14 +48,14 @@ def conditions(told: Iterable[objects.Condition]) -> Conditions:
     """PodScheduled, Initialized, and DisruptionTarget of a scheduler's preemption."""
     found = Conditions()
     for each in told:
-        if each.status != "True":
+        if not each.met:
             continue
         match each.type:
-            case "PodScheduled":
+            case ConditionType.POD_SCHEDULED:
                 found.scheduled_seconds = _since(each)
-            case "Initialized":
+            case ConditionType.INITIALIZED:
                 found.initialized_seconds = _since(each)
-            case "DisruptionTarget":
+            case ConditionType.DISRUPTION_TARGET:
                 found.disrupted = each.reason == "PreemptionByScheduler"
     return found
 

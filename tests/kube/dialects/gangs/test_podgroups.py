@@ -10,8 +10,6 @@ import pytest
 
 from kube.dialects.gangs.membership import GangDefaults
 from kube.dialects.gangs.podgroups import (
-    CONDITION_PARTIAL,
-    CONDITION_SCHEDULED,
     PARTIAL_SINCE,
     WHOLE_SINCE,
     initially_scheduled,
@@ -31,6 +29,7 @@ from kube.objects import (
     UpstreamPodGroup,
     UpstreamPodGroupStatus,
 )
+from model.condition import ConditionType
 from model.priority import PreemptionPolicy
 from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
@@ -151,7 +150,7 @@ def test_the_note_on_a_gang_bound_in_part_comes_and_goes() -> None:
     """Written once, read back after a restart, and ended where it stood; never written where there was none."""
     assert partially_bound([], False, NOW) is None
     begun = partially_bound([], True, "2026-01-01T00:00:00Z")
-    assert begun is not None and (begun.status, begun.type) == ("True", CONDITION_PARTIAL)
+    assert begun is not None and (begun.status, begun.type) == ("True", ConditionType.PARTIALLY_BOUND)
     assert partially_bound([begun], True, NOW) is None
     assert partially_bound_since([begun]) == 1767225600.0
     over = partially_bound([begun], False, NOW)
@@ -172,19 +171,21 @@ def test_whoever_wrote_a_time_it_can_be_written_again(time: str, seconds: float)
     """Annotations and status are their users' to write, too; a time outside UTC's years ended the scheduler."""
     told = marks(PodGroup(metadata({PARTIAL_SINCE: time, WHOLE_SINCE: time})))[0]
     assert (told.partial_seconds, told.whole_seconds) == (seconds, seconds)
-    assert partially_bound_since([Condition(CONDITION_PARTIAL, "True", last_transition_time=time)]) == seconds
+    assert (
+        partially_bound_since([Condition(ConditionType.PARTIALLY_BOUND, "True", last_transition_time=time)]) == seconds
+    )
     assert datetime.fromtimestamp(seconds, UTC)
 
 
 @pytest.mark.parametrize("time", [None, "", "yesterday"])
 def test_a_note_without_a_readable_time_is_none(time: str | None) -> None:
     """Somebody else wrote it."""
-    assert partially_bound_since([Condition(CONDITION_PARTIAL, "True", last_transition_time=time)]) == 0.0
+    assert partially_bound_since([Condition(ConditionType.PARTIALLY_BOUND, "True", last_transition_time=time)]) == 0.0
 
 
 def test_what_a_podgroup_of_kubernetes_says_of_its_past() -> None:
     """It was scheduled once; or it is bound in part."""
-    told = UpstreamPodGroupStatus([Condition(CONDITION_SCHEDULED, "True")])
+    told = UpstreamPodGroupStatus([Condition(ConditionType.GROUP_SCHEDULED, "True")])
     assert upstream_gang(UpstreamPodGroup(metadata(), status=told)).phase == "Scheduled"
     begun = partially_bound([], True, "2026-01-01T00:00:00Z")
     assert begun is not None
