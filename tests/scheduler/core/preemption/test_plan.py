@@ -9,13 +9,13 @@ from scheduler_builders import candidate, gang
 from model.placement import EvictionPlan, PlacementState
 from model.pod.colocation import EvictionTerms
 from model.workload import WorkloadId
-from scheduler.core.preemption.facts import Plan
+from scheduler.core.preemption.facts import PreemptionPlan
 from scheduler.core.preemption.plan import message
 
 
-def planned(arena: Arena, *pods: object, **more: object) -> Plan:
+def planned(arena: Arena, *pods: object, **more: object) -> PreemptionPlan:
     found = arena.ask(pods, **more)
-    assert isinstance(found, Plan)
+    assert isinstance(found, PreemptionPlan)
     return found
 
 
