@@ -11,7 +11,7 @@ from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.placement.explain import Verdict
-from scheduler.settings import Settings
+from scheduler.settings import SchedulerSettings
 from scheduler.steps.pod_conditions import PodConditions
 
 JOB = WorkloadId.pod("default/a")
@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self, *names: str, bound: str = "") -> None:
         self.nodes: dict[str, str] = {}
-        cache = ClusterCache(Settings().served)
+        cache = ClusterCache(SchedulerSettings().served)
         for name in names:
             cache.apply(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod(name, node_name=bound))))
         self.conditions = PodConditions(cache, lambda uid, subject: self.nodes.get(uid, "") if subject == JOB else "")
