@@ -70,6 +70,8 @@ def test_no_limit_is_no_sum() -> None:
     """Its terms are not told."""
     free = replaced(value=UNLIMITED, unit=Unit.BYTES, terms=(Term("x", UNLIMITED),))
     assert lines(free)[1] == "  = unlimited" and len(lines(free)) == 3
+    limited = replaced(value=GIB, unit=Unit.BYTES, terms=(Term("x", GIB),))
+    assert len(lines(limited)) == 4 and sentence(limited).endswith(f"[x {GIB}]")
     assert sentence(free) == f"cpu.shares of cgroup/x = unlimited: {WHY}"
 
 

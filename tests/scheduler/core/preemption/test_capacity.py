@@ -63,6 +63,8 @@ def test_taken(want: int, fitting: list[int], got: list[int]) -> None:
 def test_fits() -> None:
     """On these rows alone; of several classes each takes from what the one before left."""
     one = Capacity((ask(3, 1, 0),), LINES)
+    assert Capacity((ask(6, 1, 0),), LINES).fits(LINES, EVERY)
+    assert not Capacity((ask(7, 1, 0),), LINES).fits(LINES, EVERY)
     assert one.fits(LINES, EVERY) and not one.fits(LINES[[1]], np.array([1]))
     two = Capacity((ask(1, 4, 0), ask(2, 1, 0)), LINES)
     assert two.fits(LINES, EVERY) and two.want == 3

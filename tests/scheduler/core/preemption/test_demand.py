@@ -40,6 +40,16 @@ CASES: dict[str, tuple[Candidate, list[str]]] = {
     "all are needed": (candidate(members(3), gang(3)), ["w0", "w1", "w2"]),
     "the first of equals": (candidate(members(5), gang(2)), ["w0", "w1"]),
     "the smallest": (candidate([*big(2), *members(2)], gang(3)), ["train-big0", "w0", "w1"]),
+    "by the largest share of any resource": (
+        candidate(
+            [
+                pod("gpu", requests={"gpu": 2, BATCH_CPU: 100}, gang=in_group(), created_seconds=1.0),
+                pod("cpu", requests={BATCH_CPU: 3000}, gang=in_group(), created_seconds=2.0),
+            ],
+            gang(1),
+        ),
+        ["cpu"],
+    ),
     "of each gang its own number": (of_two_gangs(), ["a0", "b0", "b1"]),
 }
 
