@@ -1,6 +1,7 @@
 """Legal victims: one rule, applied to all residents at once.
 
 Priority as kube-scheduler (strictly lower), but work of the mid, batch and free bands evicts nobody outside them.
+PreemptAlways also takes equal priority, of these bands alone.
 Koordinator's protection labels are in the pods' flags. Pods that are only assumed are no victims: their binding is on
 its way and would arrive after the eviction.
 """
@@ -61,6 +62,8 @@ def _too_important(residents: Residents, preemptor: Preemptor, policy: Preemptio
     out = residents.priorities > highest
     if preemptor.policy is PreemptionPolicy.ALWAYS and preemptor.priority < SYSTEM_PRIORITY:
         equal = (residents.priorities == preemptor.priority) & (residents.rows >= 0)
+        # Whoever may write a pod writes the word, and services without a PriorityClass are all of priority 0.
+        equal &= (residents.flags & Flag.BELOW_PROD) != 0
         newer = _where(equal, lambda slot: _created(residents, slot) > preemptor.created_seconds)
         out &= ~newer
     return np.asarray(out)

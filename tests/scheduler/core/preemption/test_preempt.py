@@ -126,7 +126,7 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
     ),
     "a queue that keeps its own": (Arena([node()], [lone("a")]), {"spared_queues": frozenset({"other"})}, ["a"]),
     "equal and newer under PreemptAlways": (
-        Arena(TWO, [lone("a", priority=100, created_seconds=6e3), resident("b", "n2", priority=100)]),
+        Arena(TWO, [lone("a", priority=100, created_seconds=6e3, below_prod=True), resident("b", "n2", priority=100)]),
         {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
         ["a"],
     ),
@@ -172,6 +172,11 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
     "equal priority": (Arena([node()], [lone("a", priority=100)]), {}, Reason.PREEMPTION_NO_VICTIMS),
     "equal and older under PreemptAlways": (
         Arena([node()], [lone("a", priority=100, created_seconds=4e3)]),
+        {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
+        Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "equal and newer, but online, under PreemptAlways": (
+        Arena([node()], [lone("a", priority=100, created_seconds=6e3)]),
         {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
         Reason.PREEMPTION_NO_VICTIMS,
     ),
