@@ -1,7 +1,8 @@
 """The single writer of control files: records originals first, writes, reads back, says what the kernel kept.
 
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
-Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
+Memory limits have a thread of their own, since the kernel reclaims before it answers, and another where it does not
+answer at all (a file system that hangs); so has the disk. The tick hears
 of a limit that failed when it plans the next, which it does each tick until one is kept. A limit far below what
 a cgroup holds is lowered in steps, for no longer at a time than others may wait.
 Whether the disk takes anything is tried at the start, once a minute, and each tick while it does not.
@@ -49,7 +50,10 @@ _STEPS_SECONDS, _MOST_STEPS = 0.5, 1024
 """Others' memory limits wait for no more of one; the next tick goes on with it."""
 _MORE_HELD = "it holds more that cannot be dropped; the limit is at that, and comes down with it"
 _HANGS_SECONDS = 5.0
-"""A disk that is merely busy has answered by then."""
+"""A disk that is merely busy has answered by then, and so has the kernel."""
+_MOST_AT_ONCE = 4
+"""Memory limits of others are written while so many cgroups less one hold the kernel up."""
+_NO_ANSWER = "the kernel does not answer; other limits are written meanwhile"
 
 
 class _NotSavedError(OSError):
@@ -80,10 +84,13 @@ class KnobExecutor:
         self._guarded = guarded
         self._elsewhere = elsewhere
         self._lock = threading.RLock()
-        self._disk, self._slow = WorkerThread("originals"), WorkerThread("memory limits")
+        self._disk = WorkerThread("originals")
+        self._slow = WorkerThread(
+            "memory limits", patience_seconds=_HANGS_SECONDS, most=_MOST_AT_ONCE, monotonic=monotonic
+        )
         self._disk_busy_since: float | None = None
         self._failed: dict[Knob, WriteOutcome] = {}
-        self._under_way: Write | None = None
+        self._under_way: dict[Knob, Write] = {}
         self._inherited = dict(state.originals)
         self._ours: dict[Knob, Value] = {}
         self._loosened: set[Knob] = set()
@@ -175,13 +182,16 @@ class KnobExecutor:
         if not self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts)):
             error = f"{self.path(write.knob)}: too many memory limits wait to be written"
             return WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
+        if self._slow.held_up(write.knob):
+            # It was submitted all the same: once the kernel answers, this is the newest.
+            return WriteOutcome(write, f"{self.path(write.knob)}: {_NO_ANSWER}", cause=Reason.LIMIT_NOT_WRITTEN)
         before = self._failed.get(write.knob)
         return WriteOutcome(write) if before is None else replace(before, write=write)
 
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
         possible = replace(write, value=self._files.least(write.knob, write.value))
-        self._under_way = possible
+        self._under_way[write.knob] = possible
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})
         outcome = self._stepped_down(possible) or self._written(possible, seen_cuts)
@@ -191,7 +201,7 @@ class KnobExecutor:
             error = f"{self.path(write.knob)}: {_MORE_HELD}"
             outcome = WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
         with self._lock:
-            self._under_way = None
+            self._under_way.pop(write.knob, None)
             self._failed.pop(write.knob, None)
             if outcome.error:
                 self._failed[write.knob] = outcome
@@ -284,8 +294,8 @@ class KnobExecutor:
                 return KnobReading(held, self._ours.get(knob), self._original(knob))
             if self._inherited.pop(knob, held.text) != held.text:
                 self._ours.setdefault(knob, held.value)
-            coming = self._under_way
-            if coming is not None and coming.knob == knob and same(knob, held.value, coming.value):
+            coming = self._under_way.get(knob)
+            if coming is not None and same(knob, held.value, coming.value):
                 # The kernel shows it while it still reclaims.
                 self._ours[knob] = held.value
             ours = self._ours.get(knob)

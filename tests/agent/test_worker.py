@@ -60,6 +60,42 @@ def test_a_bound(work: Work) -> None:
     assert [work.submit(key, key) for key in ("a", "b", "c", "a")] == [True, True, False, True]
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_job_that_does_not_end() -> None:
+    """After our patience others get a thread of their own, but never a second job of its key; no more than two here."""
+    clock = Clock()
+    worker = WorkerThread("test", patience_seconds=5, most=2, monotonic=clock)
+    go, others = threading.Event(), [threading.Event() for _ in range(4)]
+    done: list[str] = []
+
+    def stuck(text: str) -> None:
+        go.wait(PATIENCE_SECONDS)
+        done.append(text)
+
+    def free(number: int) -> None:
+        done.append(f"free {number}")
+        others[number].set()
+
+    assert worker.submit("a", lambda: stuck("a"))
+    assert worker.submit("b", lambda: free(0)) and not others[0].wait(0.05) and not worker.held_up("a")
+    clock.now = 5.0
+    assert worker.held_up("a") and not worker.held_up("b")
+    assert worker.submit("a", lambda: stuck("a again")) and worker.submit("c", lambda: free(1))
+    assert others[0].wait(PATIENCE_SECONDS) and others[1].wait(PATIENCE_SECONDS)
+    assert done == ["free 0", "free 1"]
+    assert worker.submit("d", lambda: stuck("d"))
+    clock.now = 10.0
+    assert worker.submit("e", lambda: free(2)) and not others[2].wait(0.05)
+    go.set()
+    assert worker.idle(PATIENCE_SECONDS) and sorted(done) == ["a", "a again", "d", "free 0", "free 1", "free 2"]
+
+
 def test_closing_forgets_what_waits(work: Work) -> None:
     """Only what is under way ends; afterwards it works as before."""
     work.begin()

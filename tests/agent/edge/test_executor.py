@@ -341,6 +341,29 @@ def test_nobody_waits_for_the_kernel_to_reclaim(node: Node) -> None:
     assert node.said(V2_MEMORY) == "6000000"
 
 
+def test_a_kernel_that_does_not_answer_keeps_no_other_memory_limit(node: Node) -> None:
+    """Reclaim waits for a file system that hangs; after five seconds that is told, and others get a thread of their own."""
+    other = msgspec.structs.replace(V2_MEMORY, cgroup="/kubepods.slice/pody")
+    for knob in (V2_MEMORY, other):
+        node.say(knob, "max")
+        node.apply(write(9_000_000, knob=knob))
+    node.settle()
+    slow = Reclaiming(node)
+    node.apply(write(8_000_000, knob=V2_MEMORY))
+    slow.begun("9000000")
+    assert [outcome.error for outcome in node.apply(write(4_000_000, knob=other))] == [""]
+    node.clock.now += 5
+    told, quiet = node.apply(write(8_000_000, knob=V2_MEMORY), write(4_000_000, knob=other))
+    assert "does not answer" in told.error and told.cause is Reason.LIMIT_NOT_WRITTEN and not quiet.error
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while node.said(other) != "4000000":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    slow.end()
+    assert node.said(V2_MEMORY) == "8000000" and not node.apply(write(8_000_000, knob=V2_MEMORY))[0].error
+    node.settle()
+
+
 def test_what_the_kernel_shows_while_it_reclaims_is_ours(node: Node) -> None:
     """cgroup v2 has the new limit at once and the answer late: nobody else was tighter."""
     node.say(V2_MEMORY, "max")
