@@ -88,6 +88,10 @@ raise AssertionError("text that is no number was read")
 SCORE = Addition(
     (
         Edit(
+            "model/scoring.py",
+            {'    POD_AFFINITY = "InterPodAffinity"\n': '    FREE_PODS = "FreePods"\n'},
+        ),
+        Edit(
             "scheduler/core/scores/policy.py",
             {
                 'Meta(description="Weight of preferred node affinity (NodeAffinity).")] = 2\n': (
@@ -105,18 +109,14 @@ SCORE = Addition(
                     '    column = ask.snapshot.resources.index("pods")\n'
                     "    return 100 * ask.free[at, column] // np.maximum(ask.snapshot.allocatable[at, column], 1)\n"
                 ),
-                '    RowScore("LoadAwareScheduling", attrgetter("load_weight"), _load),\n': (
-                    '    RowScore("FreePods", attrgetter("free_pods_weight"), _free_pods),\n'
+                '    RowScore(ScorePlugin.LOAD, attrgetter("load_weight"), _load),\n': (
+                    '    RowScore(ScorePlugin.FREE_PODS, attrgetter("free_pods_weight"), _free_pods),\n'
                 ),
             },
         ),
         Edit(
-            "kube/dialects/koordinator/schedulerconfig.py",
-            {'    *("PodTopologySpread", "InterPodAffinity"),\n': '    "FreePods",\n'},
-        ),
-        Edit(
             "scheduler/configured.py",
-            {'    "PodTopologySpread": "spread_weight",\n': '    "FreePods": "free_pods_weight",\n'},
+            {'    ScorePlugin.SPREAD: "spread_weight",\n': '    ScorePlugin.FREE_PODS: "free_pods_weight",\n'},
         ),
     ),
     """
@@ -127,6 +127,7 @@ from model.node import Node
 from model.pod.pod import Pod
 from model.placement import ScoreTerm
 from model.resources import ResourceVector
+from model.scoring import ScorePlugin
 from scheduler.configured import overlaid
 from scheduler.core.picture.podclass import class_of
 from scheduler.core.picture.snapshot import take
@@ -153,7 +154,7 @@ free[taken.names.index("full"), column] = 4
 ask = ScoreAsk(taken, free, np.zeros_like(free), class_of(Pod("default", "p", "u")), policy)
 rows = np.array([taken.names.index("empty"), taken.names.index("full")])
 assert row_scores(ask)[rows].tolist() == [300, 120]
-assert choice(ask, None, rows).scored().terms == (ScoreTerm("FreePods", 3, 100, 40),)
+assert choice(ask, None, rows).scored().terms == (ScoreTerm(ScorePlugin.FREE_PODS, 3, 100, 40),)
 assert "| `profiles[].score.free_pods_weight` | whole number 0 to 100 | `0` | Weight of room" in pages()["settings.md"]
 """,
 )
