@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.link.frames import Downward, Frames, Role, Trouble, Upward
+from scheduler.link.frames import Downward, Frames, LeaderState, Trouble, Upward
 
 COST = EvictionCost(pod_uid="u", gang="d/g", members_above_minimum=1, checkpoint_age_seconds=2.5)
 
@@ -34,7 +34,7 @@ def joined(use: Callable[[Frames[Upward], Frames[Downward]], Awaitable[None]]) -
     "frame",
     [
         Downward(),
-        Downward(Role(leading=True, leader="h:1", diagnostics="127.0.0.1:2")),
+        Downward(LeaderState(leading=True, leader="h:1", diagnostics="127.0.0.1:2")),
         Downward(costs={"n1": (COST,), "n2": ()}),
         Downward(notices={"u": ("n1", None), "v": ("n2", PreemptionNotice("v", 5.0, "why"))}),
     ],
