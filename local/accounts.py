@@ -18,11 +18,12 @@ from kube.client import KubeClient, path_of
 from local.certificates import LOOPBACK_NAMES, LocalAuthority, random_token
 from local.choices import Choices, Slot
 from local.kubeconfig import kubeconfig
+from local.programkind import ProgramKind
 from local.rundir import RunDirectory
 
 NAMESPACE = "sublet-system"
 LINK_AUDIENCE = "sublet-scheduler"
-_SERVERS = ("apiserver", "node", "scheduler")
+_SERVERS = (ProgramKind.APISERVER, ProgramKind.NODE, ProgramKind.SCHEDULER)
 _AGENT = "sublet-agent"
 _API_AUTHORITY = "api-ca.crt"
 """Who signs the API server's certificate: ours, unless it is somebody else's server."""
@@ -41,13 +42,16 @@ def users(choices: Choices) -> dict[str, User]:
     """By what their files are called."""
     own = {
         "admin": User("sublet:admin", ("system:masters",)),
-        **{f"node{slot.suffix}": User(f"system:node:{slot.name}", ("system:nodes",)) for slot in choices.slots},
+        **{
+            f"{ProgramKind.NODE}{slot.suffix}": User(f"system:node:{slot.name}", ("system:nodes",))
+            for slot in choices.slots
+        },
     }
     if choices.apiserver is not None:
         own["controller-manager"] = User("system:kube-controller-manager")
     if choices.bare:
         return own
-    return own | {"scheduler": _service_account("scheduler"), "admission": _service_account("admission")}
+    return own | {program: _service_account(program) for program in (ProgramKind.SCHEDULER, ProgramKind.ADMISSION)}
 
 
 def _service_account(program: str) -> User:
@@ -62,7 +66,7 @@ def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
         write_private(run.keys / file, authority.certificate_pem)
     nodes = tuple(slot.name for slot in choices.slots)
     for server in _SERVERS:
-        names = choices.server_names if server == "apiserver" else (*LOOPBACK_NAMES, *nodes)
+        names = choices.server_names if server is ProgramKind.APISERVER else (*LOOPBACK_NAMES, *nodes)
         certificate, key = authority.issue(f"sublet {server}", names)
         write_private(run.keys / f"{server}.crt", certificate)
         write_private(run.keys / f"{server}.key", key)

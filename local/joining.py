@@ -25,6 +25,7 @@ from local.faults import FAULTS
 from local.kubeconfig import certified, flattened, kubeconfig
 from local.node.mirror_pods import MIRROR
 from local.node.mirror_pods import NAMESPACE as PROGRAMS
+from local.programkind import ProgramKind
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.routed import take_addresses
 from local.rundir import RunDirectory
@@ -62,9 +63,9 @@ class Joining:
             for slot in self._choices.slots:
                 pair = await kubelet_certificate(client, f"sublet-up-{slot.id}", slot.name)
                 told = certified(address, authority, pair.certificate, pair.key)
-                write_private(kubeconfig_of(self._run, f"node{slot.suffix}"), told)
+                write_private(kubeconfig_of(self._run, f"{ProgramKind.NODE}{slot.suffix}"), told)
             if not self._choices.bare:
-                for program in ("scheduler", "admission"):
+                for program in (ProgramKind.SCHEDULER, ProgramKind.ADMISSION):
                     token = await service_account_token(client, program)
                     write_private(kubeconfig_of(self._run, program), kubeconfig(address, authority, token))
         return api_server_at(address)

@@ -26,6 +26,7 @@ from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_tok
 from local.admissionservice import publish, publish_endpoint
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.probing import Door
+from local.programkind import ProgramKind
 from local.rundir import RunDirectory
 from local.staticprograms import ProgramHistory, StaticProgram
 from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, SchedulerProfile
@@ -74,6 +75,15 @@ class Program(msgspec.Struct, frozen=True):
 _HERE = "127.0.0.1"
 _STAND_IN = SchedulerProfile((KUBE_SCHEDULER,), PLAIN_SCORE, plain=True)
 """For pods that name no scheduler: a cluster has a kube-scheduler, which knows nothing of batch work."""
+_STOPPED = (
+    ProgramKind.SCHEDULER,
+    ProgramKind.AGENT,
+    ProgramKind.SIMNODES,
+    ProgramKind.ADMISSION,
+    ProgramKind.NODE,
+    ProgramKind.PROXY,
+    ProgramKind.APISERVER,
+)
 _SILENT_SECONDS = 120
 """An agent says each minute that it is there."""
 
@@ -108,7 +118,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
         *([] if choices.routed else [_apiserver_program(run, choices)]),
         *(
             Program(
-                f"node{slot.suffix}",
+                f"{ProgramKind.NODE}{slot.suffix}",
                 _node_of(run, choices, slot),
                 door=lambda ready: Door(str(ready["log_address"]), int(ready["log_port"]), tls=True),
                 stop_bound_seconds=15.0,
@@ -126,7 +136,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
 def _apiserver_program(run: RunDirectory, choices: Choices) -> Program:
     # With everything in memory a fresh API server would know nothing of what still runs.
     return Program(
-        "apiserver",
+        ProgramKind.APISERVER,
         lambda bound: _apiserver(run, choices, bound),
         door=lambda ready: Door(str(ready["address"]), int(ready["port"]), tls=True),
         stop_bound_seconds=3.0,
@@ -135,22 +145,22 @@ def _apiserver_program(run: RunDirectory, choices: Choices) -> Program:
 
 
 def _proxy_program(run: RunDirectory, choices: Choices) -> Program:
-    return Program("proxy", lambda bound: _proxy(run, choices), door=_health, stage=1)
+    return Program(ProgramKind.PROXY, lambda bound: _proxy(run, choices), door=_health, stage=1)
 
 
 def _scheduler_program(run: RunDirectory, choices: Choices) -> Program:
     # It posts the Events that still wait.
     argv = lambda bound: _scheduler(run, choices, bound)  # noqa: E731
     shown_on = "" if choices.bare else _first_node(choices)
-    return Program("scheduler", argv, door=_health, stop_bound_seconds=25.0, stage=1, shown_on=shown_on)
+    return Program(ProgramKind.SCHEDULER, argv, door=_health, stop_bound_seconds=25.0, stage=1, shown_on=shown_on)
 
 
 def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
     admission = Program(
-        "admission",
+        ProgramKind.ADMISSION,
         lambda bound: _admission(run, choices, bound),
         door=_health,
-        announce=lambda bound: _announce_admission(run, choices, str(bound["admission"]["reviews"])),
+        announce=lambda bound: _announce_admission(run, choices, str(bound[ProgramKind.ADMISSION]["reviews"])),
         stage=1,
         shown_on=_first_node(choices),
     )
@@ -169,7 +179,7 @@ async def _announce_admission(run: RunDirectory, choices: Choices, address: str)
 
 def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
     return Program(
-        f"agent{slot.suffix}",
+        f"{ProgramKind.AGENT}{slot.suffix}",
         _agent_of(run, choices, slot),
         # Not the port: another user of this machine may have it.
         door=lambda ready: Door(socket=str(ready["probes"])),
@@ -192,7 +202,7 @@ def static_programs(
     for program in programs:
         if program.shown_on and program.door is not None and program.name in lives:
             life, door = lives[program.name], program.door(bound[program.name])
-            kind, log = program.name.partition("-")[0], str(run.log_of(program.name))
+            kind, log = ProgramKind.of(program.name), str(run.log_of(program.name))
             asked = (door.host, door.port, door.socket)
             found.append(StaticProgram(kind, program.shown_on, log, life.run, life.previous, life.restarts, *asked))
     return found
@@ -200,8 +210,7 @@ def static_programs(
 
 def stop_order(programs: Sequence[Program]) -> tuple[str, ...]:
     """Those that decide stop first, while the API server can still hear them; then the nodes end their pods."""
-    kinds = ("scheduler", "agent", "simnodes", "admission", "node", "proxy", "apiserver")
-    return tuple(sorted((program.name for program in programs), key=lambda name: kinds.index(name.split("-")[0])))
+    return tuple(sorted((program.name for program in programs), key=lambda name: _STOPPED.index(ProgramKind.of(name))))
 
 
 def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
@@ -223,9 +232,9 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     bootstrap += [argument for path in settings for argument in ("--bootstrap-once", str(path))]
     audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
-        *_module("embedded.apiserver", run, "apiserver"),
+        *_module("embedded.apiserver", run, ProgramKind.APISERVER),
         *("--listen", _api_listen(choices, bound)),
-        *_certificate(run, "apiserver"),
+        *_certificate(run, ProgramKind.APISERVER),
         *("--token-file", str(run.keys / "users")),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *("--root-ca", str(run.keys / "ca.crt")),
@@ -240,17 +249,17 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
     simulated = ["--cgroup-root", str(run.kernels / slot.id)] if choices.kernel is Kernel.SIMULATED else []
     claimed = {"--node-cpu": choices.claim.cpu, "--node-memory": choices.claim.memory}
     return lambda bound: [
-        *_module("local.node", run, f"node{slot.suffix}"),
-        *("--kubeconfig", str(kubeconfig_of(run, f"node{slot.suffix}"))),
+        *_module("local.node", run, f"{ProgramKind.NODE}{slot.suffix}"),
+        *("--kubeconfig", str(kubeconfig_of(run, f"{ProgramKind.NODE}{slot.suffix}"))),
         *("--node-name", slot.name),
         *("--id", slot.id),
         *("--share", f"{slot.number}/{choices.process_nodes}"),
-        *("--run-dir", str(run.path / f"node{slot.suffix}")),
+        *("--run-dir", str(run.path / f"{ProgramKind.NODE}{slot.suffix}")),
         *("--kernel", choices.kernel.value),
         *("--cgroup-driver", choices.cgroup_driver.value),
         *("--static-programs", str(run.static_programs)),
         *("--eviction-hard", eviction_thresholds(shutil.disk_usage(run.path).total)),
-        *_certificate(run, "node"),
+        *_certificate(run, ProgramKind.NODE),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *(["--client-ca", str(run.keys / "client-ca.crt")] if choices.routed else []),
         *simulated,
@@ -265,42 +274,44 @@ def eviction_thresholds(disk_bytes: int) -> str:
 
 
 def _scheduler(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
-    account = run.kubeconfig if choices.bare else kubeconfig_of(run, "scheduler")
+    account = run.kubeconfig if choices.bare else kubeconfig_of(run, ProgramKind.SCHEDULER)
     return [
-        *_module("scheduler", run, "scheduler"),
+        *_module("scheduler", run, ProgramKind.SCHEDULER),
         # Only one runs here, so one that comes back after kill -9 need not wait for its own lease to expire.
         *("--identity", "sublet-up"),
         *("--kubeconfig", str(account)),
-        *("--link-listen", _port(bound, "scheduler", "link")),
-        *_certificate(run, "scheduler"),
+        *("--link-listen", _port(bound, ProgramKind.SCHEDULER, "link")),
+        *_certificate(run, ProgramKind.SCHEDULER),
         "--token-review",
-        *("--grpc-listen", _port(bound, "scheduler", "grpc")),
-        *("--http-listen", _port(bound, "scheduler", "http")),
+        *("--grpc-listen", _port(bound, ProgramKind.SCHEDULER, "grpc")),
+        *("--http-listen", _port(bound, ProgramKind.SCHEDULER, "http")),
         *("--settings", str(run.scheduler_settings)),
         *("--log-format", "console"),
     ]
 
 
 def _admission(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
-    reviews = _port(bound, "admission", "reviews", f"{node_address(1, routed=True)}:0" if choices.routed else ANY_PORT)
+    reviews = _port(
+        bound, ProgramKind.ADMISSION, "reviews", f"{node_address(1, routed=True)}:0" if choices.routed else ANY_PORT
+    )
     return [
-        *_module("admission", run, "admission"),
+        *_module("admission", run, ProgramKind.ADMISSION),
         *("--identity", "sublet-up"),
-        *("--kubeconfig", str(kubeconfig_of(run, "admission"))),
+        *("--kubeconfig", str(kubeconfig_of(run, ProgramKind.ADMISSION))),
         *("--namespace", NAMESPACE),
         *("--listen", reviews),
-        *("--http-listen", _port(bound, "admission", "http")),
+        *("--http-listen", _port(bound, ProgramKind.ADMISSION, "http")),
         *("--log-format", "console"),
     ]
 
 
 def _proxy(run: RunDirectory, choices: Choices) -> list[str]:
     routed = ["--routed"] if choices.routed else []
-    return [*_module("local.proxy", run, "proxy"), "--kubeconfig", str(run.kubeconfig), *routed]
+    return [*_module("local.proxy", run, ProgramKind.PROXY), "--kubeconfig", str(run.kubeconfig), *routed]
 
 
 def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
-    name = f"agent{slot.suffix}"
+    name = f"{ProgramKind.AGENT}{slot.suffix}"
     files = {"--settings": choices.agent_settings, "--journal": _journal(choices.agent_journal, slot)}
     # The program runs elsewhere: what a person named is below where they are.
     chosen = [word for flag, path in files.items() if path for word in (flag, str(path.absolute()))]
@@ -308,14 +319,14 @@ def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Boun
         *_module("agent", run, name),
         *("--kubeconfig", str(kubeconfig_of(run, name))),
         *("--node-name", slot.name),
-        *_tree(bound[f"node{slot.suffix}"]),
+        *_tree(bound[f"{ProgramKind.NODE}{slot.suffix}"]),
         *("--state-file", str(run.agent_file(slot.suffix, "state"))),
         *("--prediction-file", str(run.path / f"prediction{slot.suffix}.json")),
         *("--socket", str(run.agent_file(slot.suffix, "sock"))),
         *("--heartbeat", str(run.agent_file(slot.suffix, "heartbeat"))),
         *("--grpc-listen", _port(bound, name, "grpc")),
         *("--http-listen", _port(bound, name, "http")),
-        *("--scheduler", bound["scheduler"]["link"]),
+        *("--scheduler", bound[ProgramKind.SCHEDULER]["link"]),
         *("--scheduler-ca", str(run.keys / "ca.crt")),
         *("--token-file", str(link_token_of(run, slot))),
         *("--log-format", "console"),
@@ -338,7 +349,7 @@ def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
     """Every node is one more object to write before all are ready."""
     bound_seconds = 30.0 + choices.simulated_nodes / 20
     return Program(
-        "simnodes",
+        ProgramKind.SIMNODES,
         lambda bound: _simnodes(run, choices),
         door=lambda ready: Door(_HERE, int(ready["port"]), tls=True),
         stage=3,
@@ -349,10 +360,10 @@ def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
 def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
     trace = ["--trace", str(choices.trace.expanduser().absolute())] if choices.trace else []
     return [
-        *_module("local.simnodes", run, "simnodes"),
+        *_module("local.simnodes", run, ProgramKind.SIMNODES),
         *("--kubeconfig", str(run.kubeconfig)),
         *("--count", str(choices.simulated_nodes)),
-        *_certificate(run, "node"),
+        *_certificate(run, ProgramKind.NODE),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *trace,
     ]
@@ -366,7 +377,7 @@ def _health(ready: Ready) -> Door:
 
 def api_address(bound: Bound) -> str:
     """Where this machine's programs reach the API server, once it has reported that."""
-    ready = bound["apiserver"]
+    ready = bound[ProgramKind.APISERVER]
     address = str(ready["address"])
     return f"[{address}]:{ready['port']}" if ":" in address else f"{address}:{ready['port']}"
 
@@ -379,7 +390,7 @@ def api_server_at(address: str) -> Ready:
 
 def _api_listen(choices: Choices, bound: Bound) -> str:
     """As chosen; the port of the first start from then on."""
-    ready = bound.get("apiserver")
+    ready = bound.get(ProgramKind.APISERVER)
     return f"{host_and_port(choices.listen)[0]}:{ready['port']}" if ready else choices.listen
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kube.wholefile import write_whole
+from local.programkind import ProgramKind
 
 
 class ProgramRun(msgspec.Struct, frozen=True):
@@ -41,7 +42,7 @@ class StaticProgram(msgspec.Struct, frozen=True):
     `port` is 0 where it answers on the unix socket alone. `log` collects the output of all runs.
     """
 
-    name: str
+    name: ProgramKind
     node: str
     log: str
     run: ProgramRun

@@ -20,6 +20,7 @@ from local.choices import Choices, Slot, ids_of
 from local.control_plane import ControlPlane
 from local.joining import Joining
 from local.leftovers import Trees, end_processes
+from local.programkind import ProgramKind
 from local.programs import (
     api_address,
     embedded_programs,
@@ -73,7 +74,7 @@ class RunningCluster:
     def endpoints(self) -> Endpoints:
         """Where everything is reached at this moment."""
         bound, programs = self._supervisor.bound, self._supervisor.pids
-        scheduler = bound.get("scheduler", {})
+        scheduler = bound.get(ProgramKind.SCHEDULER, {})
         nodes = tuple(self._node_endpoints(slot) for slot in self._choices.slots)
         first = nodes[0] if nodes else NodeEndpoints("")
         return Endpoints(
@@ -81,7 +82,7 @@ class RunningCluster:
             directory=str(self._run.path),
             kubeconfig=str(self._run.kubeconfig),
             node=first.name,
-            api=f"https://{api_address(bound)}" if "apiserver" in bound else "",
+            api=f"https://{api_address(bound)}" if ProgramKind.APISERVER in bound else "",
             cgroup_prefix=first.cgroup_prefix,
             agent_grpc=first.agent_grpc,
             agent_http=first.agent_http,
@@ -119,9 +120,9 @@ class RunningCluster:
             self._tokens = write_secrets(self._run, self._choices)
             write_scheduler_settings(self._run, self._choices)
             if self._joining is not None:
-                self._supervisor.bound["apiserver"] = await self._joining.join()
+                self._supervisor.bound[ProgramKind.APISERVER] = await self._joining.join()
             if self._control_plane is not None:
-                self._supervisor.bound["apiserver"] = await self._control_plane.start(self._tokens)
+                self._supervisor.bound[ProgramKind.APISERVER] = await self._control_plane.start(self._tokens)
             await self._supervisor.start()
         except BaseException:
             await self._stop()
@@ -171,7 +172,7 @@ class RunningCluster:
             self._held.close()
 
     def _became_ready(self, program: str) -> None:
-        if program == "apiserver":
+        if program == ProgramKind.APISERVER:
             write_kubeconfigs(self._run, api_address(self._supervisor.bound), self._tokens)
         self._run.publish(self.endpoints)
 

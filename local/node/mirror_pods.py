@@ -34,6 +34,7 @@ from embedded.node.pods.status_reporting import ready_of
 from embedded.node.processes import mounting
 from kube.informer import Change, ChangeKind
 from local.probing import Door, unanswered
+from local.programkind import ProgramKind
 from local.staticprograms import ProgramRun, StaticProgram, read_programs
 from model.condition import ConditionType
 
@@ -45,7 +46,11 @@ MIRROR, HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
 _SECONDS = 1.0
 _PROBE_SECONDS = 2.0
 _COPIED_BYTES = 10 << 20
-_LISTED = {"agent": "koordlet", "scheduler": "koord-scheduler", "admission": "koord-manager"}
+_LISTED = {
+    ProgramKind.AGENT: "koordlet",
+    ProgramKind.SCHEDULER: "koord-scheduler",
+    ProgramKind.ADMISSION: "koord-manager",
+}
 """Which program of Koordinator's does the same work."""
 
 
