@@ -41,9 +41,18 @@ def mirror(module: Path) -> Path:
 
 
 def holds_values_alone(module: Path) -> bool:
-    """Whether a module defines no function and no method: nothing of it can go wrong by itself."""
-    tree = ast.parse(module.read_text())
-    return not any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) for node in ast.walk(tree))
+    """Whether a module says nothing that can go wrong by itself: values, and functions without a body (protocols)."""
+    functions = (
+        node
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return not any(_does_something(node) for node in functions)
+
+
+def _does_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Not where all of it is a docstring or `...`."""
+    return not all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in function.body)
 
 
 @cache
