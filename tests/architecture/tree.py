@@ -12,6 +12,7 @@ ROOMS = ("model", "view", "kube", "wire", "agent", "scheduler", "admission", "lo
 GENERATED = ROOT / "wire/v1"
 _IMPORT = re.compile(r"^\s*from ([\w.]+) import (?:\(([^)]*)\)|([^\n#]+))", re.MULTILINE)
 _BESIDE = re.compile(r"^\s*import (\w+)", re.MULTILINE)
+_PATH = re.compile(r"[\"']([a-z_0-9/]+\.py)[\"']")
 _PROGRAM = re.compile(r"[\"'](?:python -m )?([a-z_]+(?:\.[a-z_0-9]+)*)[\"']")
 
 
@@ -63,6 +64,7 @@ def _known_to(path: Path) -> frozenset[Path]:
         names.update((package, *(f"{package}.{each}" for each in re.findall(r"(\w+)(?: as \w+)?", listed or line))))
     names.update(_PROGRAM.findall(text))
     found = [_BY_NAME.get(name) or _BY_NAME.get(f"{name}.__main__") for name in names]
+    found += [MODULES.get(each) for each in _PATH.findall(text)]
     # Beside a file that is run by its path: `import name`.
     beside = [path.with_name(f"{name}.py") for name in _BESIDE.findall(text)]
     found += [each for each in beside if each.exists()]
