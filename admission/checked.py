@@ -11,14 +11,14 @@ from model.priority import PriorityClass
 from model.profile import ColocationProfile
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """Sentences: what is wrong, and what only looks wrong."""
 
     refusals: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-class Surroundings(Protocol):
+class CheckContext(Protocol):
     """The cluster as far as it is known here; answers may be a little old and are never waited for."""
 
     def profiles(self) -> tuple[ColocationProfile, ...]:

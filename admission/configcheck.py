@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from admission.checked import Checked, Surroundings
+from admission.checked import CheckContext, CheckResult
 from admission.core.overlap import nested, overlap
 from kube.dialects.coverage.bandwidth import at_odds
 from kube.dialects.coverage.rules import flaws_of
@@ -41,31 +41,31 @@ class _Check(msgspec.Struct, frozen=True):
 
     readers: tuple[_Reader, ...]
     fields: tuple[type, ...]
-    rules: Callable[[ConfigMap], Checked] = lambda source: Checked()
+    rules: Callable[[ConfigMap], CheckResult] = lambda source: CheckResult()
 
 
-def _evictions(source: ConfigMap) -> Checked:
+def _evictions(source: ConfigMap) -> CheckResult:
     """Rules that would be off: some Koordinator refuses. Where everything is switched off no more is asked for."""
     switch = sloconfig.cluster_switch(source)
     found = list(flaws_of(sloconfig.eviction_layers(source)))
     told = [(f"{_where(source)}: {ConfigKey.THRESHOLD}.{place}.{flaw}", flaw) for place, flaw in found]
     off = switch is not None and switch.enable is False
-    return Checked(
+    return CheckResult(
         tuple(text for text, flaw in told if flaw.refused),
         tuple(text for text, flaw in told if not flaw.refused and not off),
     )
 
 
-def _network(source: ConfigMap) -> Checked:
+def _network(source: ConfigMap) -> CheckResult:
     try:
         system = slosections.system_layers(source)
     except ConfigurationFault:
         system = None  # told of by its own key
     at = f"{_where(source)}: {ConfigKey.QOS}"
-    return Checked(warnings=tuple(f"{at}.{each}" for each in at_odds(slosections.qos_layers(source), system)))
+    return CheckResult(warnings=tuple(f"{at}.{each}" for each in at_odds(slosections.qos_layers(source), system)))
 
 
-def _durations(source: ConfigMap) -> Checked:
+def _durations(source: ConfigMap) -> CheckResult:
     """Readers bring times into range; one below a second is a mistake (Koordinator's validate tags: min=1)."""
     layers = sloconfig.colocation_layers(source)
     told = [("", layers.cluster)] if layers else []
@@ -80,7 +80,7 @@ def _durations(source: ConfigMap) -> Checked:
             if seconds is not None and seconds < 1:
                 where = f"{_where(source)}: {ConfigKey.COLOCATION}{place}.{written}"
                 refusals.append(f"{where}: is {seconds:g}; write 1 or more")
-    return Checked(tuple(refusals))
+    return CheckResult(tuple(refusals))
 
 
 def _where(source: ConfigMap) -> str:
@@ -119,7 +119,7 @@ class _Named(msgspec.Struct, frozen=True):
     selector: Selector
 
 
-def check_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
+def check_config(source: ConfigMap, surroundings: CheckContext) -> CheckResult:
     """Every key by itself, so that each fault is told at once; keys that nobody reads only draw a warning."""
     refusals: list[str] = []
     warnings: list[str] = []
@@ -132,19 +132,19 @@ def check_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
             found = _checked(key, source, f"{where}: {name}", text, surroundings)
             refusals += found.refusals
             warnings += found.warnings
-    return Checked(tuple(dict.fromkeys(refusals)), tuple(warnings))
+    return CheckResult(tuple(dict.fromkeys(refusals)), tuple(warnings))
 
 
-def check_scheduler_config(source: ConfigMap) -> Checked:
+def check_scheduler_config(source: ConfigMap) -> CheckResult:
     """koord-scheduler-config: refused where the scheduler could not read it; what nothing acts on draws a warning."""
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
     try:
-        return Checked((), schedulerconfig.read(source.data or {}, where).unserved)
+        return CheckResult((), schedulerconfig.read(source.data or {}, where).unserved)
     except ConfigurationFault as fault:
-        return Checked((str(fault),))
+        return CheckResult((str(fault),))
 
 
-def _checked(key: ConfigKey, source: ConfigMap, where: str, text: str, surroundings: Surroundings) -> Checked:
+def _checked(key: ConfigKey, source: ConfigMap, where: str, text: str, surroundings: CheckContext) -> CheckResult:
     check = _CHECKS[key]
     try:
         for reader in check.readers:
@@ -152,7 +152,7 @@ def _checked(key: ConfigKey, source: ConfigMap, where: str, text: str, surroundi
         document = parsed(text, where)
         entries = tuple(_named(document, key, where))
     except ConfigurationFault as fault:
-        return Checked((str(fault),))
+        return CheckResult((str(fault),))
     more = check.rules(source)
     warnings = [*_misspelt(document, key, where), *_possible(entries, f"{where}.{key.entries}"), *more.warnings]
     refusals = [
@@ -160,7 +160,7 @@ def _checked(key: ConfigKey, source: ConfigMap, where: str, text: str, surroundi
         *_conflicts(entries, where, surroundings.node_labels()),
         *more.refusals,
     ]
-    return Checked(tuple(refusals), tuple(warnings))
+    return CheckResult(tuple(refusals), tuple(warnings))
 
 
 def _named(document: dict[str, Any], key: ConfigKey, where: str) -> Iterator[_Named]:

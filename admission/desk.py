@@ -17,7 +17,7 @@ log = structlog.get_logger()
 _KNOWN_KINDS = frozenset({"Pod", "Eviction", *(kind for _, kind in KINDS)})
 
 
-class Desk:
+class ReviewHandler:
     """`look_for` makes a namespace known, as far as it can be."""
 
     def __init__(

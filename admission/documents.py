@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from admission.checked import Checked, Surroundings
+from admission.checked import CheckContext, CheckResult
 from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.profilecheck import check_profile
 from kube.dialects import misread
@@ -33,7 +33,7 @@ from model.fault import ConfigurationFault
 
 T = TypeVar("T")
 
-Check = Callable[[Any, Surroundings], Checked]
+Check = Callable[[Any, CheckContext], CheckResult]
 DESCHEDULER_NAME = "koord-descheduler-config"
 _NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Sublet"
 
@@ -45,36 +45,36 @@ class _PodGroup(msgspec.Struct, frozen=True):
     spec: dict[str, Any] | None = None
 
 
-def _of(kind: type[T], check: Callable[[T, Surroundings], Checked]) -> tuple[type, Check]:
+def _of(kind: type[T], check: Callable[[T, CheckContext], CheckResult]) -> tuple[type, Check]:
     return kind, check
 
 
-def check_named_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
+def check_named_config(source: ConfigMap, surroundings: CheckContext) -> CheckResult:
     """Other ConfigMaps are nobody's business here."""
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
     if source.metadata.name == DESCHEDULER_NAME:
-        return Checked(warnings=(f"{where}: nothing acts on it: {_NO_DESCHEDULER}",))
+        return CheckResult(warnings=(f"{where}: nothing acts on it: {_NO_DESCHEDULER}",))
     if source.metadata.name == SCHEDULER_NAME:
         return _unmet(check_scheduler_config(source), where, in_scheduler_config(source.data or {}))
     if source.metadata.name != NAME:
-        return Checked()
+        return CheckResult()
     return _unmet(check_config(source, surroundings), where, in_config(source))
 
 
-def check_known_profile(source: ClusterColocationProfile, surroundings: Surroundings) -> Checked:
+def check_known_profile(source: ClusterColocationProfile, surroundings: CheckContext) -> CheckResult:
     """A profile's own faults, and what it writes into pods that nobody acts on."""
     found = check_profile(source, surroundings)
     return _unmet(found, f"ClusterColocationProfile {source.metadata.name}", in_profile(source))
 
 
-def check_pod_group(source: _PodGroup, surroundings: Surroundings) -> Checked:
+def check_pod_group(source: _PodGroup, surroundings: CheckContext) -> CheckResult:
     """Its definition and the scheduler say what is wrong with it, here what cannot be read."""
     where = f"PodGroup {source.metadata.namespace}/{source.metadata.name}"
-    found = Checked((), tuple(each.text for each in misread.in_metadata(source.metadata, where)))
+    found = CheckResult((), tuple(each.text for each in misread.in_metadata(source.metadata, where)))
     return _unmet(found, where, in_pod_group(source.metadata, source.spec or {}))
 
 
-def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:
+def check_node_slo(source: NodeSLO, surroundings: CheckContext) -> CheckResult:
     """Each section by the readers that act on it."""
     refusals = []
     for reader in (
@@ -89,25 +89,25 @@ def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:
             reader()
         except ConfigurationFault as fault:
             refusals.append(str(fault))
-    found = Checked(tuple(dict.fromkeys(refusals))) if refusals else _rules_of(source)
+    found = CheckResult(tuple(dict.fromkeys(refusals))) if refusals else _rules_of(source)
     return _unmet(found, f"NodeSLO {source.metadata.name}", in_node_slo(source))
 
 
-def _rules_of(source: NodeSLO) -> Checked:
+def _rules_of(source: NodeSLO) -> CheckResult:
     """Eviction rules that would be off, as in the ConfigMap."""
     where = f"NodeSLO {source.metadata.name}: spec.resourceUsedThresholdWithBE"
     told = flaws(slo_threshold(source, EvictionFields))
     off = slo_threshold(source, SwitchFields).enable is False
-    return Checked(
+    return CheckResult(
         tuple(f"{where}.{flaw}" for flaw in told if flaw.refused),
         tuple(f"{where}.{flaw}" for flaw in told if not (flaw.refused or off)),
     )
 
 
-def _unmet(found: Checked, where: str, asked: Iterable[Asked]) -> Checked:
+def _unmet(found: CheckResult, where: str, asked: Iterable[Asked]) -> CheckResult:
     """With one sentence for each field that is asked for and not acted on; what is refused asks for nothing."""
     told = () if found.refusals else tuple(sentence(where, each) for each in asked)
-    return Checked(found.refusals, (*found.warnings, *told))
+    return CheckResult(found.refusals, (*found.warnings, *told))
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -127,17 +127,17 @@ class _Job(msgspec.Struct, frozen=True):
     spec: _JobSpec = _JobSpec()
 
 
-def check_job(source: _Job, surroundings: Surroundings) -> Checked:
+def check_job(source: _Job, surroundings: CheckContext) -> CheckResult:
     """What it names itself that nobody serves; nothing of a Job is refused. Its pods: `templates`."""
     where = _where("Job", source.metadata)
     held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
     named = in_metadata(source.metadata, where)
-    return Checked((), (*([held] if held else ()), *(each.text for each in named)))
+    return CheckResult((), (*([held] if held else ()), *(each.text for each in named)))
 
 
 def _unserved(kind: UnservedKind) -> tuple[type, Check]:
-    def check_unserved(source: _Named, surroundings: Surroundings) -> Checked:
-        return Checked((), (kind_sentence(kind, _where(kind.kind, source.metadata)),))
+    def check_unserved(source: _Named, surroundings: CheckContext) -> CheckResult:
+        return CheckResult((), (kind_sentence(kind, _where(kind.kind, source.metadata)),))
 
     return _of(_Named, check_unserved)
 
@@ -158,7 +158,7 @@ KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
 """API group and kind → how an object is read, and its check."""
 
 
-def check(group: str, kind: str, raw: bytes, old: bytes | None, surroundings: Surroundings) -> Checked | None:
+def check(group: str, kind: str, raw: bytes, old: bytes | None, surroundings: CheckContext) -> CheckResult | None:
     """What is found; None for a kind that nobody checks.
 
     What was wrong before a change already is only warned of: whoever switches something off in a hurry must not have
@@ -171,13 +171,13 @@ def check(group: str, kind: str, raw: bytes, old: bytes | None, surroundings: Su
         return found
     known = set(_checked(group, kind, old, surroundings).refusals)
     refusals = tuple(each for each in found.refusals if each not in known)
-    return Checked(refusals, (*(each for each in found.refusals if each in known), *found.warnings))
+    return CheckResult(refusals, (*(each for each in found.refusals if each in known), *found.warnings))
 
 
-def _checked(group: str, kind: str, raw: bytes, surroundings: Surroundings) -> Checked:
+def _checked(group: str, kind: str, raw: bytes, surroundings: CheckContext) -> CheckResult:
     """An object that cannot even be read is refused."""
     type_, checks = KINDS[group, kind]
     try:
         return checks(msgspec.json.decode(raw, type=type_, strict=False), surroundings)
     except msgspec.ValidationError as error:
-        return Checked((f"{kind}: {error}; correct the field",))
+        return CheckResult((f"{kind}: {error}; correct the field",))

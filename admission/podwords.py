@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from admission.core.advice import advised
-from admission.core.validate import Claims
+from admission.core.validate import PodClaims
 from kube.dialects import misread, unserved
 from kube.dialects.coverage.asking_pods import in_pod
 from kube.dialects.coverage.rows import Asked, sentence
@@ -17,11 +17,11 @@ def name_of(pod: Pod) -> str:
     return f"Pod {pod.metadata.namespace}/{pod.metadata.name or pod.metadata.generate_name}".removesuffix("/")
 
 
-def claims(pod: Pod) -> Claims:
+def claims(pod: Pod) -> PodClaims:
     """What is validated. Raises ConfigurationFault where an amount cannot be read."""
     metadata = pod.metadata
     requests = amounts_of(pod.spec, name_of(pod)).requests()
-    return Claims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
+    return PodClaims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
 
 
 def told(pod: Pod, old: Pod | None) -> tuple[str, ...]:

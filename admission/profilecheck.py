@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from admission.checked import Checked, Surroundings
+from admission.checked import CheckContext, CheckResult
 from admission.core.podfields import LABEL_QOS, LABEL_SUB_PRIORITY, labels_of
 from kube.dialects.koordinator.profiles import profile as read
 from kube.objects import ClusterColocationProfile
@@ -23,17 +23,17 @@ _LONGEST_DOMAIN = 253
 _BE_BANDS = (PriorityBand.MID, PriorityBand.BATCH, PriorityBand.FREE)
 
 
-def check_profile(source: ClusterColocationProfile, surroundings: Surroundings) -> Checked:
+def check_profile(source: ClusterColocationProfile, surroundings: CheckContext) -> CheckResult:
     """What makes the profile, or the pods that it is applied to, unacceptable; and what will surprise its writer."""
     found = read(source)
     if found.fault:
-        return Checked((found.fault,))
+        return CheckResult((found.fault,))
     where = f"ClusterColocationProfile {found.name}: spec"
     classes = surroundings.classes()
     others = [each for each in surroundings.profiles() if each.name != found.name]
     refusals = (*_misnamed(found, where), *_unmergeable(found, where), *_impossible(found, classes, where))
     warnings = (*_classless(found, classes, where), *_entangled(found, others, where))
-    return Checked(refusals, warnings)
+    return CheckResult(refusals, warnings)
 
 
 def _misnamed(profile: ColocationProfile, where: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from admission import podwords
-from admission.checked import Checked, Surroundings
+from admission.checked import CheckContext, CheckResult
 from admission.core.jsonpatch import difference
 from admission.core.mutate import DRAWS, Mutation, MutationPolicy, MutationStep, PodFacts, created
 from admission.core.validate import PodRules, violations
@@ -142,7 +142,7 @@ class Reviewer:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: CheckContext,
         mutation: MutationPolicy,
         rules: PodRules,
         draw: Callable[[], int] = lambda: random.randrange(DRAWS),
@@ -204,7 +204,7 @@ class Reviewer:
         found = check(request.kind.group, request.kind.kind, bytes(request.object), old, self._surroundings)
         if found is None and not holds(request.kind.group, request.kind.kind):
             return unknown(request)
-        found = found or Checked()
+        found = found or CheckResult()
         template = template_of(request.kind.group, request.kind.kind, bytes(request.object), request.namespace)
         told = self._of_template(template, request.namespace) if template else ()
         return ReviewAnswer(request, "; ".join(found.refusals), (*found.warnings, *told))

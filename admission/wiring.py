@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from admission.desk import Desk
+from admission.desk import ReviewHandler
 from admission.edge.certificates import CertificateKeeper
 from admission.edge.cluster import ClusterView
 from admission.edge.memoryfiles import MemoryFiles
@@ -124,7 +124,7 @@ class _Program:
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
         agents = f"system:serviceaccount:{options.namespace}:{_AGENTS}"
         evictions = EvictionReviewer(agents, self._view.find_pod)
-        self._desk = Desk(reviewer, evictions, self._view.look_for, self._metrics)
+        self._desk = ReviewHandler(reviewer, evictions, self._view.look_for, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
         self._leadership: Leadership | None = None
 

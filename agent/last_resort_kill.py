@@ -37,7 +37,7 @@ class MemorySource(Protocol):
     def close(self) -> None: ...
 
 
-class Executioner(Protocol):
+class ProcessKiller(Protocol):
     """Called, it ends all processes of a cgroup and says how many it reached; 0 is a victim that had died already."""
 
     def __call__(self, cgroup: str) -> int: ...
@@ -61,7 +61,7 @@ class LastResortKill:
     dies where that would change nothing: `futile_looks` counts how often it was so.
     """
 
-    def __init__(self, memory: MemorySource, kill: Executioner) -> None:
+    def __init__(self, memory: MemorySource, kill: ProcessKiller) -> None:
         self.memory = memory
         self._kill = kill
         self._dying: _Dying | None = None

@@ -66,7 +66,7 @@ class HostSource(Protocol):
     def taken(self) -> tuple[int, int] | None: ...
 
 
-class Senses(msgspec.Struct, frozen=True):
+class ObserverSources(msgspec.Struct, frozen=True):
     """What the observer sees with; `network` (by pod uid) and `numa` give the newest of what is read elsewhere."""
 
     directories: Directories
@@ -88,7 +88,7 @@ class _Place(msgspec.Struct, frozen=True):
 class NodeObserver:
     """`clock` gives (Unix seconds, monotonic seconds)."""
 
-    def __init__(self, layout: Layout, senses: Senses, clock: Callable[[], tuple[float, float]]) -> None:
+    def __init__(self, layout: Layout, senses: ObserverSources, clock: Callable[[], tuple[float, float]]) -> None:
         self._layout = layout
         self._senses = senses
         self._clock = clock

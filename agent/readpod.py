@@ -20,7 +20,7 @@ _UNUSED = {
 _RULES = frozenset(reason.value for reason in Reason)
 
 
-class ErrorOfOurs(ConfigurationFault):
+class InternalError(ConfigurationFault):
     """The pod may be as it should: its cause is a defect of the agent, whose traceback belongs in the log."""
 
 
@@ -36,7 +36,7 @@ def read_pod(source: objects.Pod) -> Pod:
     except Exception as error:
         where = f"Pod {source.metadata.namespace}/{source.metadata.name}"
         what = f"cannot be read by an error of the agent: {type(error).__name__}"
-        raise ErrorOfOurs(where, what, "report it") from error
+        raise InternalError(where, what, "report it") from error
 
 
 def _needed(pod: Pod) -> Pod:

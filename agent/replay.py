@@ -13,7 +13,7 @@ from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, Observation, Places
 from agent.core.observe.prediction import PredictionState
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult, WriteOutcome
-from agent.report.journal import Head, RecordedTick, read
+from agent.report.journal import JournalHead, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import Tick, TickState
 from model.decision import Decision
@@ -103,7 +103,7 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
     """
     recording, tick, learned = Recording(), None, PredictionState()
     for line in read(lines, where):
-        if isinstance(line, Head):
+        if isinstance(line, JournalHead):
             ports = TickPorts(recording, recording, recording, recording, _RecordedEvictor(recording))
             tick = Tick(line.layout, _settings_of(line, other), ports, (recording,))
             tick.state = line.state if other is None else _state_under(line, other, learned)
@@ -115,14 +115,14 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
         yield Replayed(line.decisions, result)
 
 
-def _settings_of(head: Head, other: AgentSettings | None) -> AgentSettings:
+def _settings_of(head: JournalHead, other: AgentSettings | None) -> AgentSettings:
     """How often the agent looked is a fact of the journal: under a shorter tick the recorded ones would be silences."""
     if other is None:
         return head.settings
     return msgspec.structs.replace(other, tick_seconds=head.settings.tick_seconds)
 
 
-def _state_under(head: Head, other: AgentSettings, learned: PredictionState) -> TickState:
+def _state_under(head: JournalHead, other: AgentSettings, learned: PredictionState) -> TickState:
     if other.prediction.half_lives == head.settings.prediction.half_lives:
         return head.state
     return msgspec.structs.replace(head.state, prediction=learned)

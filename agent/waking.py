@@ -12,7 +12,7 @@ _SOONEST_SECONDS = 0.5
 """From one wake to the next: a tick that often costs little, and sees what came in between."""
 
 
-class Alarms(Protocol):
+class KernelEvents(Protocol):
     """Descriptors that the kernel makes ready when something happens; used by one thread alone.
 
     All wait in the thread's own epoll: asking one within another takes a pressure event away unseen.
@@ -42,7 +42,7 @@ class Alarms(Protocol):
     def close(self) -> None: ...
 
 
-class Waking:
+class EarlyTicks:
     """At most one `wake` per half second: the first at once, whatever follows together at the end of it."""
 
     def __init__(self, wake: Callable[[], None]) -> None:

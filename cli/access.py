@@ -36,13 +36,13 @@ def scheduler_at(
     address: str, ca: Path | None, token_file: Path | None, server_name: str
 ) -> SchedulerDiagnosticsClient:
     """Raises ConfigurationFault where only half of what TLS needs was given."""
-    from cli.diagnostics import SchedulerDiagnosticsClient, Secure
+    from cli.diagnostics import SchedulerDiagnosticsClient, TlsAccess
 
     if ca is None and token_file is None and not server_name:
         return SchedulerDiagnosticsClient(address)
     if ca is None or token_file is None:
         raise ConfigurationFault("--ca, --token-file", "only one is given", "TLS needs both; loopback neither")
-    return SchedulerDiagnosticsClient(address, Secure(ca, token_file, server_name))
+    return SchedulerDiagnosticsClient(address, TlsAccess(ca, token_file, server_name))
 
 
 def scheduler_address(directory: Path, given: str) -> str:

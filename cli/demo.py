@@ -91,11 +91,11 @@ def demo(
 async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel, anyway: bool) -> int:
     from local.demo.results import Inconclusive
     from local.demo.story import Demonstration
-    from local.signals import Ending
+    from local.signals import EndingSignal
 
     task = asyncio.current_task()
     assert task is not None
-    ending = Ending(task)
+    ending = EndingSignal(task)
     ending.listen()
     console = Console(soft_wrap=True)
     try:

@@ -85,7 +85,7 @@ class AgentDiagnosticsClient:
         return _ask(method, request, self._timeout, self._where)
 
 
-class Secure(msgspec.Struct, frozen=True):
+class TlsAccess(msgspec.Struct, frozen=True):
     """For a scheduler off loopback: files of the authority to trust and of a token of ours, the name to expect there.
 
     An empty `server_name` is the host of the address.
@@ -102,7 +102,9 @@ class SchedulerDiagnosticsClient:
     Raises ConfigurationFault for a file that cannot be used.
     """
 
-    def __init__(self, address: str, secure: Secure | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, address: str, secure: TlsAccess | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
         self._where = f"scheduler at {address}"
         self._timeout = timeout_seconds
         self._channel = grpc.insecure_channel(address) if secure is None else _secured(address, secure)
@@ -172,7 +174,7 @@ def _pending(victim: agent_pb2.PendingEviction) -> PendingAnswer:
     )
 
 
-def _secured(address: str, secure: Secure) -> grpc.Channel:
+def _secured(address: str, secure: TlsAccess) -> grpc.Channel:
     token = _contents(secure.token_file).decode(errors="replace").strip()
     if not token.isascii() or not token or " " in token:
         raise ConfigurationFault(str(secure.token_file), "is not a token", "write what `kubectl create token` prints")

@@ -229,12 +229,12 @@ def up(
 
 
 async def _up(directory: Path, choices: Choices) -> int:
-    from local.signals import Ending
+    from local.signals import EndingSignal
     from local.up import RunningCluster
 
     task = asyncio.current_task()
     assert task is not None
-    ending = Ending(task)
+    ending = EndingSignal(task)
     ending.listen()
     cluster = RunningCluster(directory, choices, typer.echo)
     began = time.monotonic()

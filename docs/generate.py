@@ -12,7 +12,7 @@ from msgspec import inspect
 from admission.settings import AdmissionSettings
 from agent.settings import AgentSettings
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
-from kube.dialects.coverage.rows import Area, CoverageRow, Standing, Surface
+from kube.dialects.coverage.rows import Area, CoverageRow, Support, Surface
 from kube.dialects.coverage.table import ROWS as API
 from kube.dialects.koordinator.configkey import ConfigKey
 from model.metrics import TABLES
@@ -42,7 +42,7 @@ written. Koordinator's defaults are not Sublet's everywhere: [settings](settings
 [ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
 """
 _MOST_NAMES = 4
-_FIRST_TOLD = (Standing.NOT_YET, Standing.PARTLY, Standing.NEVER)
+_FIRST_TOLD = (Support.NOT_YET, Support.PARTLY, Support.NEVER)
 _ANY = {
     "Coscheduling.*": "other arguments of Coscheduling",
     "LoadAwareScheduling.*": "other arguments of LoadAwareScheduling",
@@ -137,10 +137,10 @@ def short_table() -> str:
 
 
 def _summed(area: Area, rows: list[CoverageRow]) -> str:
-    done = [row for row in rows if row.standing is Standing.HONOURED]
-    part = [row for row in rows if row.standing is Standing.PARTLY]
+    done = [row for row in rows if row.standing is Support.HONOURED]
+    part = [row for row in rows if row.standing is Support.PARTLY]
     word = "yes" if len(done) == len(rows) else "not yet" if not done and not part else "partly"
-    if word == "not yet" and all(row.standing is Standing.NEVER for row in rows):
+    if word == "not yet" and all(row.standing is Support.NEVER for row in rows):
         word = "no"
     rest = sorted((row for row in rows if row not in done), key=lambda row: _FIRST_TOLD.index(row.standing))
     return f"| {area.value} | {word} | {_names(rest)} |"

@@ -24,7 +24,7 @@ class ConnectionStage(IntEnum):
     BUSY = 3
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class ConnectionBounds(msgspec.Struct, frozen=True):
     """Connections at once, and among them those that may be in their handshake."""
 
     connections: int
@@ -37,14 +37,14 @@ class _Member(msgspec.Struct):
     since_seconds: float
 
 
-class Crowd(Generic[K]):
+class ConnectionLimit(Generic[K]):
     """The members by stage, each since when; times are the caller's.
 
     One more than the bounds costs one of those that have come the least far its place: the oldest of whichever peer has
     most of them, so that who floods keeps itself out first. Not safe to be used by several threads at once.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ConnectionBounds) -> None:
         self.bounds = bounds
         self._members: dict[K, _Member] = {}
 

@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from kube.grpc_readable import Readable
-from kube.tls import Pair, ServerCertificate
+from kube.tls import ServerCertificate, TlsPair
 from model.fault import CannotListen, ConfigurationFault
 
 MESSAGE_LIMIT_BYTES = 4 << 20
@@ -181,5 +181,5 @@ def _credentials(certificate: ServerCertificate) -> Any:
     return grpc.dynamic_ssl_server_credentials(_configuration(served), newest)
 
 
-def _configuration(pair: Pair) -> Any:
+def _configuration(pair: TlsPair) -> Any:
     return grpc.ssl_server_certificate_configuration(((pair.key, pair.certificate),))

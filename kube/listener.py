@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kube.crowd import Bounds, ConnectionStage, Crowd
+from kube.crowd import ConnectionBounds, ConnectionLimit, ConnectionStage
 from kube.memory import give_memory_back
 
 _BACKLOG = 1024
@@ -25,7 +25,7 @@ _NOTABLE = 64
 """So many connections fewer than there were leave memory that is worth giving back: some 20 MiB."""
 
 
-class Waits(msgspec.Struct, frozen=True):
+class HandshakeTimeouts(msgspec.Struct, frozen=True):
     """Seconds for a handshake, and from there to the head of the first request."""
 
     handshake_seconds: float
@@ -60,13 +60,17 @@ class TlsListener:
     """Serves protocols made by `make` from `listen` to `cut_all`."""
 
     def __init__(
-        self, make: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext, bounds: Bounds, waits: Waits
+        self,
+        make: Callable[[], asyncio.BaseProtocol],
+        tls: ssl.SSLContext,
+        bounds: ConnectionBounds,
+        waits: HandshakeTimeouts,
     ) -> None:
         self.port = 0
         self._make = make
         self._tls = tls
         self._waits = waits
-        self._crowd: Crowd[_Connection] = Crowd(bounds)
+        self._crowd: ConnectionLimit[_Connection] = ConnectionLimit(bounds)
         self._known: dict[asyncio.BaseProtocol, _Connection] = {}
         self._most = 0
         self._tasks: list[asyncio.Task[None]] = []

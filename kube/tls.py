@@ -21,7 +21,7 @@ class TlsFiles(msgspec.Struct, frozen=True):
     key: Path
 
 
-class Pair(msgspec.Struct, frozen=True):
+class TlsPair(msgspec.Struct, frozen=True):
     """A certificate and the key that belongs to it, as PEM, and what the ssl module serves them with."""
 
     certificate: bytes
@@ -41,7 +41,7 @@ class ServerCertificate:
         self._told = ""
         self._pair = _load(files)
 
-    def newest(self) -> Pair:
+    def newest(self) -> TlsPair:
         """For the next handshake. Files that are missing or do not fit leave the pair before them in use."""
         with self._guard:
             try:
@@ -59,7 +59,7 @@ class ServerCertificate:
         self._told = problem
 
 
-def _load(files: TlsFiles, known: Pair | None = None) -> Pair:
+def _load(files: TlsFiles, known: TlsPair | None = None) -> TlsPair:
     """Both files as they were at one moment; `known` itself where they hold what it holds. Raises ConfigurationFault.
 
     They are compared by what is in them: two writes within one tick of the file system's clock look alike from outside.
@@ -78,7 +78,7 @@ def _load(files: TlsFiles, known: Pair | None = None) -> Pair:
         raise ConfigurationFault(where, what, "give two PEM files that belong together") from error
     if known is not None:
         log.info("certificate renewed", file=str(files.certificate))
-    return Pair(*found, context)
+    return TlsPair(*found, context)
 
 
 def _read(files: TlsFiles) -> tuple[bytes, bytes]:

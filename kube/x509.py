@@ -26,7 +26,7 @@ class KeyPair(msgspec.Struct, frozen=True):
     key: bytes
 
 
-class Described(msgspec.Struct, frozen=True):
+class CertificateFacts(msgspec.Struct, frozen=True):
     """What a certificate says of itself; times are Unix seconds, ids are hex of the keys' identifiers."""
 
     fingerprint: str
@@ -98,13 +98,13 @@ def request(name: str, organization: str) -> tuple[bytes, bytes]:
     return made.public_bytes(serialization.Encoding.PEM), _key_pem(key)
 
 
-def described(pair: KeyPair) -> Described:
+def described(pair: KeyPair) -> CertificateFacts:
     """A certificate with its key. Raises ValueError where one is damaged or they do not belong together."""
     certificate, _ = _loaded(pair)
     return _described(certificate)
 
 
-def described_certificate(pem: bytes) -> Described:
+def described_certificate(pem: bytes) -> CertificateFacts:
     """A certificate alone. Raises ValueError where it is damaged."""
     return _described(x509.load_pem_x509_certificate(pem))
 
@@ -120,9 +120,9 @@ def _loaded(pair: KeyPair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey
     return certificate, key
 
 
-def _described(certificate: x509.Certificate) -> Described:
+def _described(certificate: x509.Certificate) -> CertificateFacts:
     own = x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())
-    return Described(
+    return CertificateFacts(
         fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
         key_id=own.digest.hex(),
         signer_id=_signer(certificate) or own.digest.hex(),

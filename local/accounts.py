@@ -16,7 +16,7 @@ import msgspec
 from embedded.own_files import write_private
 from kube.client import KubeClient, path_of
 from local.certificates import LOOPBACK_NAMES, LocalAuthority, random_token
-from local.choices import Choices, Slot
+from local.choices import Choices, NodeSlot
 from local.kubeconfig import kubeconfig
 from local.programkind import ProgramKind
 from local.rundir import RunDirectory
@@ -100,11 +100,11 @@ def kubeconfig_of(run: RunDirectory, user: str) -> Path:
     return run.keys / f"{user}.kubeconfig"
 
 
-def link_token_of(run: RunDirectory, slot: Slot) -> Path:
+def link_token_of(run: RunDirectory, slot: NodeSlot) -> Path:
     return run.keys / f"link-token{slot.suffix}"
 
 
-async def give_agent_tokens(run: RunDirectory, slot: Slot, address: str) -> None:
+async def give_agent_tokens(run: RunDirectory, slot: NodeSlot, address: str) -> None:
     """An agent's tokens for the API server and for the scheduler, bound to its Node. Raises KubernetesFault."""
     async with await KubeClient.connect(run.kubeconfig, "sublet-up") as client:
         node = await client.get(path_of("v1/nodes", name=slot.name), dict)

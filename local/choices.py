@@ -26,7 +26,7 @@ def default_node_name() -> str:
     return socket.gethostname().split(".")[0].lower().replace("_", "-") or "localhost"
 
 
-class Slot(msgspec.Struct, frozen=True):
+class NodeSlot(msgspec.Struct, frozen=True):
     """One of the process nodes; `suffix` tells its programs and files from the others'."""
 
     number: int
@@ -84,11 +84,11 @@ class Choices(msgspec.Struct, frozen=True):
         return self.join is not None or self.apiserver is not None
 
     @property
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> tuple[NodeSlot, ...]:
         if self.process_nodes == 1:
-            return (Slot(1, self.node_name, self.id, ""),)
+            return (NodeSlot(1, self.node_name, self.id, ""),)
         numbers = range(1, self.process_nodes + 1)
-        return tuple(Slot(n, f"{self.node_name}-{n}", f"{self.id}-{n}", f"-{n}") for n in numbers)
+        return tuple(NodeSlot(n, f"{self.node_name}-{n}", f"{self.id}-{n}", f"-{n}") for n in numbers)
 
     @property
     def server_names(self) -> tuple[str, ...]:

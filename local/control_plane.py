@@ -29,7 +29,7 @@ from local import manifests
 from local.accounts import kubeconfig_of, write_kubeconfigs
 from local.certificates import LocalAuthority
 from local.choices import Choices, host_and_port
-from local.probing import Door, unanswered
+from local.probing import ProbeAddress, unanswered
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.routed import take_addresses
 from local.rundir import RunDirectory
@@ -102,7 +102,7 @@ class ControlPlane:
         self._write_keys()
         await self._begin("etcd", self._etcd(etcd, peers))
         server = await self._begin("kube-apiserver", self._apiserver(etcd, address))
-        await self._served(server, Door(listen, int(host_and_port(address)[1]), tls=True))
+        await self._served(server, ProbeAddress(listen, int(host_and_port(address)[1]), tls=True))
         write_kubeconfigs(self._run, address, tokens)
         async with await KubeClient.connect(self._run.kubeconfig, "sublet-up") as client:
             version = (await client.get("/version", dict))["gitVersion"]
@@ -145,7 +145,7 @@ class ControlPlane:
         self._children.append(child)
         return child
 
-    async def _served(self, server: Child, door: Door) -> None:
+    async def _served(self, server: Child, door: ProbeAddress) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_SECONDS
         while why := await unanswered(door, 5.0, "/readyz"):

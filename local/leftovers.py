@@ -22,7 +22,7 @@ CGROUP_ROOT = Path("/sys/fs/cgroup")
 _POLL_SECONDS = 0.02
 
 
-class Trees(msgspec.Struct, frozen=True):
+class NodeCgroups(msgspec.Struct, frozen=True):
     """The top cgroups of one cluster's nodes: `ids` names them; whatever a simulated kernel left is in `simulated`."""
 
     ids: tuple[str, ...]

@@ -11,7 +11,7 @@ _FAILED = 500  # from which on an answer says that the program is not well; any 
 _MOST_BYTES = 4096
 
 
-class Door(msgspec.Struct, frozen=True):
+class ProbeAddress(msgspec.Struct, frozen=True):
     """Where a program is asked: on its unix socket, where it has one."""
 
     host: str = ""
@@ -20,7 +20,7 @@ class Door(msgspec.Struct, frozen=True):
     socket: str = ""
 
 
-async def unanswered(door: Door, bound_seconds: float, path: str = "/healthz") -> str:
+async def unanswered(door: ProbeAddress, bound_seconds: float, path: str = "/healthz") -> str:
     """Why a program does not count as alive, in words; empty where it answers well within the bound.
 
     Another `path` asks something else, such as /readyz.
@@ -35,7 +35,7 @@ async def unanswered(door: Door, bound_seconds: float, path: str = "/healthz") -
     return "" if status < _FAILED else f"it says {status}: {said}"
 
 
-async def _asked(door: Door, path: str) -> tuple[int, str]:
+async def _asked(door: ProbeAddress, path: str) -> tuple[int, str]:
     reader, writer = await _opened(door)
     try:
         writer.write(f"GET {path}".encode() + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -48,7 +48,7 @@ async def _asked(door: Door, path: str) -> tuple[int, str]:
         writer.close()
 
 
-async def _opened(door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _opened(door: ProbeAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if door.socket:
         return await asyncio.open_unix_connection(door.socket)
     return await asyncio.open_connection(door.host, door.port, ssl=_unverified() if door.tls else None)

@@ -24,8 +24,8 @@ from kube.client import KubeClient
 from local import manifests
 from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
 from local.admissionservice import publish, publish_endpoint
-from local.choices import ANY_PORT, Choices, Slot, host_and_port
-from local.probing import Door
+from local.choices import ANY_PORT, Choices, NodeSlot, host_and_port
+from local.probing import ProbeAddress
 from local.programkind import ProgramKind
 from local.rundir import RunDirectory
 from local.staticprograms import ProgramHistory, StaticProgram
@@ -62,7 +62,7 @@ class Program(msgspec.Struct, frozen=True):
 
     name: str
     argv: Callable[[Bound], list[str]]
-    door: Callable[[Ready], Door] | None = None
+    door: Callable[[Ready], ProbeAddress] | None = None
     prepare: Callable[[Bound], Awaitable[None]] | None = None
     announce: Callable[[Bound], Awaitable[None]] | None = None
     stage: int = 0
@@ -120,7 +120,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             Program(
                 f"{ProgramKind.NODE}{slot.suffix}",
                 _node_of(run, choices, slot),
-                door=lambda ready: Door(str(ready["log_address"]), int(ready["log_port"]), tls=True),
+                door=lambda ready: ProbeAddress(str(ready["log_address"]), int(ready["log_port"]), tls=True),
                 stop_bound_seconds=15.0,
                 stage=1,
             )
@@ -138,7 +138,7 @@ def _apiserver_program(run: RunDirectory, choices: Choices) -> Program:
     return Program(
         ProgramKind.APISERVER,
         lambda bound: _apiserver(run, choices, bound),
-        door=lambda ready: Door(str(ready["address"]), int(ready["port"]), tls=True),
+        door=lambda ready: ProbeAddress(str(ready["address"]), int(ready["port"]), tls=True),
         stop_bound_seconds=3.0,
         restart=choices.state_dir is not None,
     )
@@ -177,12 +177,12 @@ async def _announce_admission(run: RunDirectory, choices: Choices, address: str)
         await manifests.apply(client, manifests.documents([WEBHOOKS]))
 
 
-def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
+def _agent_program(run: RunDirectory, choices: Choices, slot: NodeSlot) -> Program:
     return Program(
         f"{ProgramKind.AGENT}{slot.suffix}",
         _agent_of(run, choices, slot),
         # Not the port: another user of this machine may have it.
-        door=lambda ready: Door(socket=str(ready["probes"])),
+        door=lambda ready: ProbeAddress(socket=str(ready["probes"])),
         shown_on=slot.name,
         prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
         stage=2,
@@ -245,7 +245,7 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     ]
 
 
-def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
+def _node_of(run: RunDirectory, choices: Choices, slot: NodeSlot) -> Callable[[Bound], list[str]]:
     simulated = ["--cgroup-root", str(run.kernels / slot.id)] if choices.kernel is Kernel.SIMULATED else []
     claimed = {"--node-cpu": choices.claim.cpu, "--node-memory": choices.claim.memory}
     return lambda bound: [
@@ -310,7 +310,7 @@ def _proxy(run: RunDirectory, choices: Choices) -> list[str]:
     return [*_module("local.proxy", run, ProgramKind.PROXY), "--kubeconfig", str(run.kubeconfig), *routed]
 
 
-def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
+def _agent_of(run: RunDirectory, choices: Choices, slot: NodeSlot) -> Callable[[Bound], list[str]]:
     name = f"{ProgramKind.AGENT}{slot.suffix}"
     files = {"--settings": choices.agent_settings, "--journal": _journal(choices.agent_journal, slot)}
     # The program runs elsewhere: what a person named is below where they are.
@@ -340,7 +340,7 @@ def _tree(node: Ready) -> list[str]:
     return ["--cgroup-root", str(node["cgroup_root"]), "--kubepods", str(node["kubepods"]), *shown]
 
 
-def _journal(file: Path | None, slot: Slot) -> Path | None:
+def _journal(file: Path | None, slot: NodeSlot) -> Path | None:
     """Each agent needs one of its own."""
     return file.with_name(f"{file.stem}{slot.suffix}{file.suffix}") if file else None
 
@@ -351,7 +351,7 @@ def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
     return Program(
         ProgramKind.SIMNODES,
         lambda bound: _simnodes(run, choices),
-        door=lambda ready: Door(_HERE, int(ready["port"]), tls=True),
+        door=lambda ready: ProbeAddress(_HERE, int(ready["port"]), tls=True),
         stage=3,
         ready_bound_seconds=bound_seconds,
     )
@@ -369,10 +369,10 @@ def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
     ]
 
 
-def _health(ready: Ready) -> Door:
+def _health(ready: Ready) -> ProbeAddress:
     """Of a program that serves /healthz in plain text."""
     host, port = host_and_port(str(ready["http"]))
-    return Door(host, int(port))
+    return ProbeAddress(host, int(port))
 
 
 def api_address(bound: Bound) -> str:

@@ -8,7 +8,7 @@ import signal
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ending:
+class EndingSignal:
     """Cancels `task` at the first ending signal and remembers which it was; later ones change nothing."""
 
     def __init__(self, task: asyncio.Task[int]) -> None:

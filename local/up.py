@@ -16,10 +16,10 @@ from types import TracebackType
 
 from embedded.cgroups.ownership import boot_id, started_ticks
 from local.accounts import write_kubeconfigs, write_secrets
-from local.choices import Choices, Slot, ids_of
+from local.choices import Choices, NodeSlot, ids_of
 from local.control_plane import ControlPlane
 from local.joining import Joining
-from local.leftovers import Trees, end_processes
+from local.leftovers import NodeCgroups, end_processes
 from local.programkind import ProgramKind
 from local.programs import (
     api_address,
@@ -66,9 +66,9 @@ class RunningCluster:
         return self._run.kubeconfig
 
     @property
-    def trees(self) -> Trees:
+    def trees(self) -> NodeCgroups:
         """The cgroups of this cluster's nodes."""
-        return Trees(ids_of(self._choices.id), self._run.kernels)
+        return NodeCgroups(ids_of(self._choices.id), self._run.kernels)
 
     @property
     def endpoints(self) -> Endpoints:
@@ -98,7 +98,7 @@ class RunningCluster:
             nodes=nodes,
         )
 
-    def _node_endpoints(self, slot: Slot) -> NodeEndpoints:
+    def _node_endpoints(self, slot: NodeSlot) -> NodeEndpoints:
         node = self._supervisor.bound.get(f"node{slot.suffix}", {})
         agent = self._supervisor.bound.get(f"agent{slot.suffix}", {})
         return NodeEndpoints(
@@ -190,10 +190,10 @@ class RunningCluster:
         if previous is None:
             return
         await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
-        await _remove(Trees(ids_of(previous.id), self._run.kernels))
+        await _remove(NodeCgroups(ids_of(previous.id), self._run.kernels))
         self._run.forget_previous()
 
 
-async def _remove(trees: Trees) -> None:
+async def _remove(trees: NodeCgroups) -> None:
     if resisted := await trees.sweep():
         raise KernelFault(str(resisted[0]), "this cgroup could not be removed", "see what runs in cgroup.procs")

@@ -12,7 +12,7 @@ from kube.dialects.koordinator.schedulerconfig import SchedulerConfig
 from model.fault import ConfigurationFault
 from model.reason import Reason
 from scheduler.configured import overlaid
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 from scheduler.settings import SchedulerSettings
 
 INVALID = Reason.CONFIGURATION_INVALID.value
@@ -26,7 +26,7 @@ _MOST_TOLD = 8
 class ConfigEvent(msgspec.Struct, frozen=True):
     """An Event on the ConfigMap."""
 
-    config_map: Named
+    config_map: NamedObject
     reason: str
     message: str
     warning: bool = False
@@ -65,14 +65,14 @@ class Configuring:
             self.settings, self.in_force, self._read = self.base, InForce(), False
             return []
         metadata = source.metadata
-        named = Named(metadata.namespace, metadata.name, metadata.uid)
+        named = NamedObject(metadata.namespace, metadata.name, metadata.uid)
         try:
             told = schedulerconfig.read(data or {}, f"ConfigMap {named.key}")
         except ConfigurationFault as fault:
             return self._refuse(named, metadata.resource_version, fault)
         return self._heed(named, metadata.resource_version, told)
 
-    def _heed(self, named: Named, version: str, told: SchedulerConfig) -> list[ConfigEvent]:
+    def _heed(self, named: NamedObject, version: str, told: SchedulerConfig) -> list[ConfigEvent]:
         found = overlaid(self.base, told)
         enabled_by = f"ConfigMap {named.key}" if found.switched else _SETTINGS
         asked = in_scheduler_config(self._data or {})
@@ -85,7 +85,7 @@ class Configuring:
             events.append(ConfigEvent(named, "ConfigurationIgnored", _some(unserved), warning=True))
         return events
 
-    def _refuse(self, named: Named, version: str, fault: ConfigurationFault) -> list[ConfigEvent]:
+    def _refuse(self, named: NamedObject, version: str, fault: ConfigurationFault) -> list[ConfigEvent]:
         """The last good content stays; where there was none, preemption waits for a word that can be read."""
         if not self._read:
             preemption = msgspec.structs.replace(self.base.preemption, enable=False)

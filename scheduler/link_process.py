@@ -33,7 +33,7 @@ from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.link.callers import Callers, ReviewedCallers, TokenTable
-from scheduler.link.frames import Downward, Frames, LeaderState, Serving, Trouble, Upward
+from scheduler.link.frames import Frames, FromLinkProcess, LeaderState, Serving, ServingFault, ToLinkProcess
 from scheduler.link.remote_reports import RemoteNodeReports
 from scheduler.link.stream import StreamLimits
 
@@ -66,7 +66,7 @@ class LinkServer:
         await listener.start()
         return listener
 
-    async def obey(self, frame: Downward, listener: Listener) -> None:
+    async def obey(self, frame: ToLinkProcess, listener: Listener) -> None:
         """Take in what came down; a change of role counts before all else."""
         if frame.role is not None:
             await self._play(frame.role, listener)
@@ -100,17 +100,17 @@ async def _callers(serving: Serving) -> AsyncIterator[Callers]:
 
 async def _serve(serving: Serving, connection: socket.socket) -> None:
     """Until the scheduling process hangs up."""
-    frames = await Frames.over(connection, Downward)
+    frames = await Frames.over(connection, ToLinkProcess)
     try:
         async with _callers(serving) as callers:
             server = LinkServer(serving, callers)
             await _obey(server, await server.listen(), frames)
     except ConfigurationFault as fault:
-        await frames.write(Upward(trouble=Trouble(fault.where, fault.what, fault.fix)))
+        await frames.write(FromLinkProcess(trouble=ServingFault(fault.where, fault.what, fault.fix)))
 
 
-async def _obey(server: LinkServer, listener: Listener, frames: Frames[Downward]) -> None:
-    await frames.write(Upward(listening=listener.address))
+async def _obey(server: LinkServer, listener: Listener, frames: Frames[ToLinkProcess]) -> None:
+    await frames.write(FromLinkProcess(listening=listener.address))
     beside = [asyncio.create_task(work) for work in (_tell(server.node_reports, frames), _give_memory_back())]
     try:
         while (frame := await frames.read()) is not None:
@@ -121,7 +121,7 @@ async def _obey(server: LinkServer, listener: Listener, frames: Frames[Downward]
         await listener.stop(_STOP_SECONDS)
 
 
-async def _tell(node_reports: RemoteNodeReports, frames: Frames[Downward]) -> None:
+async def _tell(node_reports: RemoteNodeReports, frames: Frames[ToLinkProcess]) -> None:
     """What agents said, gathered for a moment: the scheduling loop is woken once for many."""
     while await frames.write(await node_reports.take()):
         await asyncio.sleep(_GATHER_SECONDS)

@@ -61,7 +61,7 @@ class Loop:
 
     def tell(self, fact: facts.Fact) -> None:
         """Hand in a fact for the next turn. Of a NodeMetric the newest word counts, however fast an agent writes it."""
-        if isinstance(fact, facts.Seen) and isinstance(fact.change.object, NodeMetric):
+        if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             name = fact.change.object.metadata.name
             self._metrics.pop(name, None)
             self._metrics[name] = fact

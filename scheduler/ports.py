@@ -16,7 +16,7 @@ from model.workload import Notes
 from scheduler.core.gangs.phase import GangStatus
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedObject(msgspec.Struct, frozen=True):
     """A namespaced object of one life; `scheduler` is the one that a pod asks for."""
 
     namespace: str
@@ -52,33 +52,33 @@ class Binder(Protocol):
 class StatusWriter(Protocol):
     """Writes what a person reads with kubectl."""
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+    async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         """Condition PodScheduled=False, reason Unschedulable; `first` dates it again.
 
         `nominated` is written as nominatedNodeName, empty clears it, None leaves it. Raises KubernetesFault.
         """
 
-    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
 
-    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
         """The notes as annotations of the PodGroup, which every definition keeps. Raises KubernetesFault."""
 
-    async def group_condition(self, gang: Named, condition: Condition) -> None:
+    async def group_condition(self, gang: NamedObject, condition: Condition) -> None:
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
 
 
 class PodDeleter(Protocol):
     """Makes pods go."""
 
-    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
         """Condition DisruptionTarget, then deletion with the pod's own grace; done where that uid is gone already.
 
         Without `tell` the condition may fail. Raises KubernetesFault.
         """
 
 
-class Courier(Protocol):
+class NoticeSender(Protocol):
     """Tells a pod, by the agent of its node, that it is to go; returns at once and never fails."""
 
     def notify(self, node: str, notice: PreemptionNotice) -> None: ...
@@ -89,17 +89,17 @@ class Courier(Protocol):
 class Announcer(Protocol):
     """Events; returns at once and never fails."""
 
-    def scheduled(self, pod: Named, node: str) -> None: ...
+    def scheduled(self, pod: NamedObject, node: str) -> None: ...
 
-    def failed(self, pod: Named, message: str) -> None: ...
+    def failed(self, pod: NamedObject, message: str) -> None: ...
 
-    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None: ...
+    def gang(self, gang: NamedObject, reason: str, message: str, *, warning: bool) -> None: ...
 
-    def preempted(self, pod: Named, note: str) -> None: ...
+    def preempted(self, pod: NamedObject, note: str) -> None: ...
 
-    def unserved(self, pod: Named, message: str) -> None: ...
+    def unserved(self, pod: NamedObject, message: str) -> None: ...
 
-    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None: ...
+    def configuration(self, config_map: NamedObject, reason: str, message: str, *, warning: bool) -> None: ...
 
 
 class Meter(Protocol):

@@ -18,7 +18,7 @@ from model.report import PreemptionNotice
 from model.workload import Notes
 from scheduler.cache import facts
 from scheduler.core.queueing.backoff import delay_seconds
-from scheduler.ports import Announcer, Binder, Clock, Courier, Meter, Named, PodDeleter, StatusWriter
+from scheduler.ports import Announcer, Binder, Clock, Meter, NamedObject, NoticeSender, PodDeleter, StatusWriter
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
@@ -60,7 +60,7 @@ class Outlets(msgspec.Struct, frozen=True):
     writer: StatusWriter
     evictor: PodDeleter
     announcer: Announcer
-    courier: Courier | None = None
+    courier: NoticeSender | None = None
     leading: Callable[[], bool] = lambda: True
 
 
@@ -370,7 +370,7 @@ class Publisher:
             return "" if fault.status in (404, 409) else str(fault)
         return ""
 
-    async def _mark(self, gang: Named, marks: Notes) -> None:
+    async def _mark(self, gang: NamedObject, marks: Notes) -> None:
         """A refusal, for want of the right or by somebody's webhook, holds up no status: pods tell most of it."""
         try:
             await self._writer.gang_marks(gang, marks)

@@ -27,7 +27,7 @@ from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.cache.facts import Configured, Fact, NodeSeen, Seen
+from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
@@ -148,7 +148,7 @@ class Scheduler:
         if isinstance(fact, NodeSeen):
             self.withdrawer.saw(fact.change)
             self.node_objects.saw_node(fact.change)
-        elif isinstance(fact, Seen) and isinstance(fact.change.object, NodeMetric):
+        elif isinstance(fact, ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             self.node_objects.saw_metric(fact.change)
         self.loop.tell(fact)
 

@@ -83,7 +83,7 @@ def lent_names(points: Iterable[Point]) -> list[str]:
     return [name for name in LENT_SCALES if name in seen]
 
 
-class Slice(msgspec.Struct, frozen=True):
+class TimeSlice(msgspec.Struct, frozen=True):
     """The averages of some ticks, of which the first was at `begin_seconds`."""
 
     begin_seconds: float
@@ -98,7 +98,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     title: str
     heads: tuple[tuple[str, ...], ...]
-    slices: tuple[Slice, ...]
+    slices: tuple[TimeSlice, ...]
     figures: tuple[tuple[str, ...], ...]
 
 
@@ -116,8 +116,8 @@ def comparison(points: Sequence[Point]) -> Comparison:
     )
 
 
-def _slice(points: Sequence[Point], names: Sequence[str]) -> Slice:
-    return Slice(points[0].at_seconds, tuple(_cells(points, names, _mean)))
+def _slice(points: Sequence[Point], names: Sequence[str]) -> TimeSlice:
+    return TimeSlice(points[0].at_seconds, tuple(_cells(points, names, _mean)))
 
 
 def _cells(points: Sequence[Point], names: Iterable[str], figure: Callable[[list[int]], float]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from admission.core.podfields import LABEL_PRIORITY_CLASS
-from admission.core.validate import Claims
+from admission.core.validate import PodClaims
 from model.pod.spec import Container
 from model.qos import PriorityBand, priority_band
 from model.resources import BATCH_CPU, BATCH_MEMORY
@@ -18,7 +18,7 @@ _BOTH = "batch pods set requests and limits, both alike"
 _UNCOUNTED = "what it uses is not counted when its node is chosen"
 
 
-def advised(pod: Claims, containers: Iterable[Container], where: str) -> tuple[str, ...]:
+def advised(pod: PodClaims, containers: Iterable[Container], where: str) -> tuple[str, ...]:
     """One sentence for each kind of omission, of batch pods alone; `containers` are all, `where` names the pod."""
     band = priority_band(pod.labels.get(LABEL_PRIORITY_CLASS), pod.priority, pod.qos)
     return tuple(_told(containers, where)) if band is PriorityBand.BATCH else ()

@@ -14,7 +14,7 @@ from msgspec import Meta
 from admission.core.applying import Merge, NotApplicable, applied
 from admission.core.podfields import Document, Pod, annotations_of, labels_of, with_metadata
 from admission.core.resourcespec import with_resource_spec
-from admission.core.rewriting import Unwritable, rewritten
+from admission.core.rewriting import NoLentForm, rewritten
 from model.priority import PriorityClass
 from model.profile import ColocationProfile
 from model.reason import Reason
@@ -76,7 +76,7 @@ def created(pod: Pod, facts: PodFacts, policy: MutationPolicy, merge: Merge) -> 
             run.consider(profile, merge)
         if policy.rewrite_resources and run.rewrites:
             run.rewrite()
-    except (NotApplicable, Unwritable) as refusal:
+    except (NotApplicable, NoLentForm) as refusal:
         return Mutation(dict(pod), tuple(run.steps), str(refusal))
     result = with_resource_spec(run.pod) if policy.resource_spec else run.pod
     return Mutation(result, tuple(run.steps))

@@ -33,7 +33,7 @@ LENT_NAMES: Mapping[PriorityBand, Mapping[str, str]] = {
 """What cpu and memory of a class are called when they are lent; those of the other classes are their own."""
 
 
-class Unwritable(ValueError):
+class NoLentForm(ValueError):
     """The pod's resources have no form in lent terms; the message names the field and what to do."""
 
 
@@ -105,7 +105,7 @@ def _lent_amount(name: str, amount: Any, where: str) -> str:
         parse_units(amount)
         return str(parse_millis(amount)) if name == CPU else str(amount)
     except QuantityError as error:
-        raise Unwritable(f"{where}: {error}") from None
+        raise NoLentForm(f"{where}: {error}") from None
 
 
 def _at_least_limits(requests: Amounts, limits: Amounts, names: Mapping[str, str]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _on_container(pod: Pod) -> Document:
     if not any(asked.values()):
         return dict(pod)
     if len(spec(pod).get("containers") or ()) != 1 or spec(pod).get("initContainers"):
-        raise Unwritable(
+        raise NoLentForm(
             "spec.resources: batch and mid resources cannot be asked for by a pod of several containers as a whole; "
             "write requests and limits at each container"
         )

@@ -34,7 +34,7 @@ class PodRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
 
 
-class Claims(msgspec.Struct, frozen=True):
+class PodClaims(msgspec.Struct, frozen=True):
     """What a pod says of itself; `requests` is its effective request, `priority` its number if it has one."""
 
     labels: Mapping[str, str] = {}
@@ -57,13 +57,13 @@ class Claims(msgspec.Struct, frozen=True):
         return found.pop() if len(found) == 1 else PriorityBand.NONE
 
 
-def violations(new: Claims, old: Claims | None, rules: PodRules) -> tuple[str, ...]:
+def violations(new: PodClaims, old: PodClaims | None, rules: PodRules) -> tuple[str, ...]:
     """One sentence for each thing that is wrong, naming the field and what to do; `old` is the pod before a change."""
     changes = () if old is None else _changed(new, old, rules)
     return (*changes, *_combined(new), *_whole_cpus(new), *_reserved(new))
 
 
-def _changed(new: Claims, old: Claims, rules: PodRules) -> Iterator[str]:
+def _changed(new: PodClaims, old: PodClaims, rules: PodRules) -> Iterator[str]:
     told = "is settled when the pod is created; delete the pod and create it again"
     if new.qos is not old.qos:
         yield f"metadata.labels[{LABEL_QOS}] cannot change from {_or_none(old.qos)} to {_or_none(new.qos)}: it {told}"
@@ -77,7 +77,7 @@ def _changed(new: Claims, old: Claims, rules: PodRules) -> Iterator[str]:
         yield f"metadata.annotations[{RESOURCE_SPEC}] says what admission lent the pod and cannot change: it {told}"
 
 
-def _combined(pod: Claims) -> Iterator[str]:
+def _combined(pod: PodClaims) -> Iterator[str]:
     lent = [name for name in (BATCH_CPU, BATCH_MEMORY) if pod.requests[name]]
     if lent and pod.qos is not QoSClass.BE:
         yield (
@@ -90,19 +90,19 @@ def _combined(pod: Claims) -> Iterator[str]:
         yield _not_together(pod, "set spec.priorityClassName to koord-prod")
 
 
-def _qos_words(pod: Claims) -> str:
+def _qos_words(pod: PodClaims) -> str:
     written = pod.labels.get(LABEL_QOS)
     return f"{written}, which is no QoS class" if written and not pod.qos else _or_none(pod.qos)
 
 
-def _not_together(pod: Claims, fix: str) -> str:
+def _not_together(pod: PodClaims, fix: str) -> str:
     return (
         f"metadata.labels[{LABEL_QOS}]={pod.qos} and priority class {_or_none(pod.band)} "
         f"cannot be used in combination; {fix}"
     )
 
 
-def _whole_cpus(pod: Claims) -> Iterator[str]:
+def _whole_cpus(pod: PodClaims) -> Iterator[str]:
     """LSE and LSR pods are meant for CPUs of their own, which come whole; no CPUs are bound yet, which is a warning."""
     if pod.qos not in (QoSClass.LSE, QoSClass.LSR):
         return
@@ -115,7 +115,7 @@ def _whole_cpus(pod: Claims) -> Iterator[str]:
         )
 
 
-def _reserved(pod: Claims) -> Iterator[str]:
+def _reserved(pod: PodClaims) -> Iterator[str]:
     for name in _RESERVED:
         if name in pod.annotations:
             yield f"metadata.annotations[{name}] is the scheduler's own; remove it"

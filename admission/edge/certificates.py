@@ -17,7 +17,7 @@ import structlog
 from admission.core.certificates import Authorities, AuthorityStep, CertificatePolicy, Validity, step, to_issue
 from admission.ports import CertificateMeter
 from kube.client import KubeClient, PatchKind, path_of
-from kube.x509 import Authority, Described, KeyPair, described, described_certificate
+from kube.x509 import Authority, CertificateFacts, KeyPair, described, described_certificate
 from model.fault import KubernetesFault
 
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ def service_hosts(service: str, namespace: str) -> tuple[str, ...]:
     return (service, within, f"{within}.svc", f"{within}.svc.cluster.local")
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptAuthorities(msgspec.Struct, frozen=True):
     """The authorities with their keys; the one before has none left."""
 
     current: KeyPair | None = None
@@ -98,24 +98,26 @@ class CertificateKeeper:
         await self._publish(kept, told, meter)
         await self._issue(kept, now, (leaves, lives), meter)
 
-    def _stepped(self, taken: AuthorityStep, kept: Kept, now: float, told: _Stored | None) -> Kept:
+    def _stepped(
+        self, taken: AuthorityStep, kept: KeptAuthorities, now: float, told: _Stored | None
+    ) -> KeptAuthorities:
         match taken:
             case AuthorityStep.CREATE:
-                return Kept(self._created(now), previous=_trusted(told, now), since_seconds=now)
+                return KeptAuthorities(self._created(now), previous=_trusted(told, now), since_seconds=now)
             case AuthorityStep.PUBLISH_NEXT:
                 return msgspec.structs.replace(kept, next=self._created(now), since_seconds=now)
             case AuthorityStep.PROMOTE_NEXT:
                 before = kept.current.certificate if kept.current else b""
-                return Kept(kept.next, previous=before, since_seconds=now)
+                return KeptAuthorities(kept.next, previous=before, since_seconds=now)
             case AuthorityStep.DROP_PREVIOUS:
-                return Kept(kept.current, since_seconds=now)
+                return KeptAuthorities(kept.current, since_seconds=now)
         return msgspec.structs.replace(kept, since_seconds=now)
 
     def _created(self, now: float) -> KeyPair:
         at = datetime.fromtimestamp(now, UTC)
         return Authority.create(f"sublet {at:%Y-%m-%d %H:%M}", at, timedelta(days=self._policy.authority_days)).pair
 
-    async def _publish(self, kept: Kept, told: _Stored | None, meter: CertificateMeter) -> None:
+    async def _publish(self, kept: KeptAuthorities, told: _Stored | None, meter: CertificateMeter) -> None:
         if told is None or told.data != kept.published:
             await self._write("configmaps", AUTHORITY, kept.published, told)
             meter.wrote("bundle")
@@ -148,7 +150,7 @@ class CertificateKeeper:
 
     async def _issue(
         self,
-        kept: Kept,
+        kept: KeptAuthorities,
         now: float,
         leaves: tuple[Mapping[str, _Stored | None], Mapping[str, Validity]],
         meter: CertificateMeter,
@@ -197,12 +199,12 @@ class CertificateKeeper:
 _END = b"-----END CERTIFICATE-----"
 
 
-def _kept(secret: _Stored | None) -> Kept:
+def _kept(secret: _Stored | None) -> KeptAuthorities:
     if secret is None:
-        return Kept()
+        return KeptAuthorities()
     since = str((secret.metadata.get("annotations") or {}).get(_SINCE, ""))
     previous = _decoded(secret, "previous.crt")
-    return Kept(
+    return KeptAuthorities(
         _pair(secret, "ca"),
         _pair(secret, "next"),
         previous if _certificate_life(previous) else b"",
@@ -217,7 +219,7 @@ def _trusted(told: _Stored | None, now: float) -> bytes:
     return pem[: pem.find(_END) + len(_END)] + b"\n" if life is not None and life.valid(now) else b""
 
 
-def _secret_data(kept: Kept) -> dict[str, str]:
+def _secret_data(kept: KeptAuthorities) -> dict[str, str]:
     files = {"previous.crt": kept.previous} if kept.previous else {}
     for name, pair in (("ca", kept.current), ("next", kept.next)):
         if pair is not None:
@@ -261,5 +263,5 @@ def _certificate_life(pem: bytes) -> Validity | None:
         return None
 
 
-def _lived(found: Described) -> Validity:
+def _lived(found: CertificateFacts) -> Validity:
     return Validity(found.not_before, found.not_after, found.key_id, found.signer_id, found.names)

@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from admission.ports import Handle, WebhookLimits
-from kube.crowd import Bounds
-from kube.listener import TlsListener, Waits
+from kube.crowd import ConnectionBounds
+from kube.listener import HandshakeTimeouts, TlsListener
 from kube.tls import ServerCertificate
 from model.fault import ConfigurationFault
 
@@ -40,8 +40,8 @@ class ReviewServer:
             access_log=None,
             logger=_log,
         )
-        bounds = Bounds(limits.connections, limits.handshakes)
-        waits = Waits(limits.request_seconds, limits.request_seconds)
+        bounds = ConnectionBounds(limits.connections, limits.handshakes)
+        waits = HandshakeTimeouts(limits.request_seconds, limits.request_seconds)
         self.listener = TlsListener(self._http, _context(certificate), bounds, waits)
         self._buffered = 0
 

@@ -23,7 +23,7 @@ from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.files.cpucounters import CpuCounters
 from agent.last_resort_kill import LastResortKill
-from agent.waking import Alarms, Waking
+from agent.waking import EarlyTicks, KernelEvents
 
 log = structlog.get_logger()
 
@@ -50,7 +50,7 @@ class BrakeThread:
         interval_seconds: float,
         lower: Lower,
         wake: Callable[[], None],
-        alarms: tuple[Alarms, ...] = (),
+        alarms: tuple[KernelEvents, ...] = (),
         last_resort: LastResortKill | None = None,
         *,
         look: Callable[[Knob], None] = lambda knob: None,
@@ -59,7 +59,7 @@ class BrakeThread:
         self._interval = interval_seconds
         self._lower = lower
         self._look = look
-        self._waking = Waking(wake)
+        self._waking = EarlyTicks(wake)
         self._alarms = alarms
         self._last_resort = last_resort
         # How many watches were armed, and the newest: one value, since two threads share it.

@@ -12,7 +12,7 @@ import structlog
 from agent.core.observe.mirrors import undisputed
 from agent.core.observe.topology import zones
 from agent.ports import ClusterFacts
-from agent.readpod import ErrorOfOurs, read_pod
+from agent.readpod import InternalError, read_pod
 from agent.settings import AgentSettings
 from kube import configmap, objects
 from kube.client import KubeClient
@@ -106,7 +106,7 @@ class WatchedPods:
         except ConfigurationFault as fault:
             if self._unread.get(uid) != str(fault):
                 self._unread[uid] = str(fault)
-                traced = fault.__cause__ if isinstance(fault, ErrorOfOurs) else None
+                traced = fault.__cause__ if isinstance(fault, InternalError) else None
                 log.error("pod unreadable", error=str(fault), effect=_UNREAD, exc_info=traced)
 
 

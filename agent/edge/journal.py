@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from agent.ports import TickResult
-from agent.report.journal import Head, LineWriter
+from agent.report.journal import JournalHead, LineWriter
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
@@ -26,7 +26,7 @@ class JournalFile:
     A full disk, or a name that is no text, costs the journal and never the tick.
     """
 
-    def __init__(self, path: Path, largest_bytes: int, head: Callable[[], Head]) -> None:
+    def __init__(self, path: Path, largest_bytes: int, head: Callable[[], JournalHead]) -> None:
         self._path = path
         self._largest = largest_bytes
         self._head = head

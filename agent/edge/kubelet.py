@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.readpod import ErrorOfOurs, read_pod
+from agent.readpod import InternalError, read_pod
 from agent.settings import PodSource
 from kube import objects
 from kube.client import KubeClient, decode
@@ -130,7 +130,7 @@ def _pod(item: msgspec.Raw) -> Pod | str:
     """One entry of the list, or why it is not used. Raises KubernetesFault for what is no pod at all."""
     try:
         return read_pod(decode(bytes(item), objects.Pod, "GET /pods"))
-    except ErrorOfOurs as fault:
+    except InternalError as fault:
         log.error("pod unreadable", error=str(fault), exc_info=fault.__cause__)
         return str(fault)
     except ConfigurationFault as fault:

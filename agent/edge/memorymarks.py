@@ -20,14 +20,14 @@ from agent.core.observe.files import FILES, FilePart
 from agent.core.observe.layout import Layout
 from agent.core.observe.parse import counter, v2_memory_events
 from agent.files.openfile import OpenFile
-from agent.waking import Alarms
+from agent.waking import KernelEvents
 
 _GONE = (errno.ENOENT, errno.ENODEV)
 _EVENTS_FILE = "memory.events.local"
 """Without the descendants': a pod that meets its own limit is no shortage of the node's."""
 
 
-def memory_alarms(root: Path, layout: Layout) -> Alarms:
+def memory_alarms(root: Path, layout: Layout) -> KernelEvents:
     """What this cgroup version has."""
     return HighEvents(root, layout) if layout.version == 2 else Thresholds(root)
 

@@ -21,7 +21,7 @@ _SHARED = Path("/tmp")
 _OTHERS_WRITE = 0o022
 
 
-class Limiting(StrEnum):
+class LockRole(StrEnum):
     """Who limits best effort: the agent, or its guard, which may run beside it."""
 
     AGENT = "agent"
@@ -35,7 +35,7 @@ class NodeLock:
     the root cannot be read.
     """
 
-    def __init__(self, root: Path, who: Limiting = Limiting.AGENT, folder: Path | None = None) -> None:
+    def __init__(self, root: Path, who: LockRole = LockRole.AGENT, folder: Path | None = None) -> None:
         file = _own(folder or lock_folder()) / _name(root, who)
         try:
             self._lock = LockFile(file)
@@ -64,7 +64,7 @@ def lock_folder() -> Path:
     return session / "sublet" if session.is_dir() else _SHARED / f"sublet-{user}"
 
 
-def _name(root: Path, who: Limiting) -> str:
+def _name(root: Path, who: LockRole) -> str:
     try:
         found = root.stat()
     except OSError as error:

@@ -21,7 +21,7 @@ from agent.core.lend.reclaimable import NodeLending
 from agent.core.observe.node_metric import reported_metric
 from agent.core.observe.usage import statistics
 from agent.ports import TickResult
-from agent.report.node_patches import GAVE_UP, NodePatches, Overtaken, WatchedNode
+from agent.report.node_patches import GAVE_UP, NodePatches, Superseded, WatchedNode
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.koordinator import labels, nodemetric
@@ -114,7 +114,7 @@ class NodePublisher:
         told = False
         while not told and self._newest is not None and self._newest.facts.pods is not None:
             self._overtake(self._newest)
-            with contextlib.suppress(Overtaken):
+            with contextlib.suppress(Superseded):
                 await self._publish_node(self._newest)
                 told = True
 
@@ -129,7 +129,7 @@ class NodePublisher:
                     await self._publish_node(result)
                     await self._publish_annotations(result)
                 delay = _FIRST_DELAY_SECONDS
-            except Overtaken:
+            except Superseded:
                 self._fresh.set()
             except KubernetesFault as fault:
                 delay = await self._rest(fault, delay, self._longest_delay(fault, result))

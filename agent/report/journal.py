@@ -49,7 +49,7 @@ FORMAT = 4
 """Another number: fields have other names or another meaning, and a replay would decide from half a state."""
 
 
-class Head(msgspec.Struct, frozen=True, tag="head", tag_field="line"):
+class JournalHead(msgspec.Struct, frozen=True, tag="head", tag_field="line"):
     """Where and how the agent runs, and what it remembered before the next line."""
 
     layout: Layout
@@ -207,7 +207,7 @@ class LineWriter:
         return FactsChange(**changed, pods_age_seconds=None if math.isinf(age) else age)
 
 
-def read(lines: Iterable[bytes], where: str) -> Iterator[Head | RecordedTick]:
+def read(lines: Iterable[bytes], where: str) -> Iterator[JournalHead | RecordedTick]:
     """The journal's content in order. Raises ConfigurationFault naming the line that cannot be read.
 
     A last line that was cut off, as by a power failure, ends the journal without a fault.
@@ -217,11 +217,11 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[Head | RecordedTick]:
         if not text.endswith(b"\n"):
             return
         try:
-            line = msgspec.json.decode(text, type=Head | TickLine)
+            line = msgspec.json.decode(text, type=JournalHead | TickLine)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             fix = "give a file written by --journal of this version"
             raise ConfigurationFault(f"{where} line {number}", f"is no journal line: {error}", fix) from error
-        if isinstance(line, Head):
+        if isinstance(line, JournalHead):
             if line.format != FORMAT:
                 what = f"is of journal format {line.format}; this version reads {FORMAT}"
                 raise ConfigurationFault(f"{where} line {number}", what, "replay it with the version that wrote it")

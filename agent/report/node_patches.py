@@ -28,7 +28,7 @@ _CONFLICT, _REFUSED = 409, 422
 _NOTED = "managedFields"
 
 
-class Overtaken(Exception):
+class Superseded(Exception):
     """Less was decided than this patch offers: it was given up for a newer one."""
 
 
@@ -87,7 +87,7 @@ class NodePatches:
             sending.cancel()
         self._overtook = sending.cancelled()
         if self._overtook:
-            raise Overtaken
+            raise Superseded
         try:
             sending.result()
         except KubernetesFault as fault:

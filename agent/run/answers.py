@@ -9,7 +9,7 @@ from agent.report.decision_feed import DecisionFeed
 from agent.report.metrics import Counters, collect
 from agent.report.sources import AnswerSources, ServiceSources
 from agent.report.status import AgentStatus
-from agent.run.edges import Edges, Lasting
+from agent.run.edges import Edges, ProcessContext
 from agent.run.optional_parts import OptionalSink, OptionalTask
 from agent.settings import AgentSettings
 from agent.version import VERSION
@@ -26,7 +26,7 @@ class AgentAnswers:
 
     def __init__(
         self,
-        lasting: Lasting,
+        lasting: ProcessContext,
         settings: AgentSettings,
         edges: Edges,
         status: AgentStatus,

@@ -19,10 +19,10 @@ from agent.edge.journal import JournalFile
 from agent.files.statefile import StateFile
 from agent.ports import Sink, TickPorts
 from agent.report.decision_feed import DecisionFeed
-from agent.report.journal import Head
+from agent.report.journal import JournalHead
 from agent.report.status import AgentStatus
 from agent.run.answers import AgentAnswers
-from agent.run.edges import AgentCallbacks, Edges, Lasting
+from agent.run.edges import AgentCallbacks, Edges, ProcessContext
 from agent.run.heartbeat_guard import Heartbeat
 from agent.run.limit_events import LimitEvents
 from agent.run.loop import TickLoop
@@ -46,7 +46,7 @@ _WITHDRAW_SECONDS = 5.0
 class RunningAgent:
     """An agent in one mode; another mode is another agent."""
 
-    def __init__(self, lasting: Lasting, settings: AgentSettings, stack: contextlib.AsyncExitStack) -> None:
+    def __init__(self, lasting: ProcessContext, settings: AgentSettings, stack: contextlib.AsyncExitStack) -> None:
         options, kubelet = lasting.options, lasting.kubelet
         self._lasting = lasting
         self._options = options
@@ -204,8 +204,8 @@ class RunningAgent:
     def _learned(self) -> Checkpoint:
         return checkpoint(self._tick.state.prediction, self._settings.prediction)
 
-    def _head(self) -> Head:
-        return Head(self._lasting.layout, self._settings, self._tick.state)
+    def _head(self) -> JournalHead:
+        return JournalHead(self._lasting.layout, self._settings, self._tick.state)
 
     def _costs(self) -> Mapping[str, EvictionCost]:
         """What the scheduler says while it is linked; neutral otherwise."""

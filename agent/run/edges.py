@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent.edge.kubelet import KubeletPods
 
 
-class Lasting(NamedTuple):
+class ProcessContext(NamedTuple):
     """What outlives a change of mode; `ticked` is set by the first tick of the process."""
 
     options: AgentOptions
@@ -57,7 +57,7 @@ class Edges:
 
     def __init__(
         self,
-        lasting: Lasting,
+        lasting: ProcessContext,
         settings: AgentSettings,
         agent: AgentCallbacks,
         stack: contextlib.AsyncExitStack,

@@ -31,7 +31,7 @@ from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
 from agent.files.statefile import StateFile, originals_in
 from agent.last_resort_kill import LastResortKill
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.run.heartbeat_guard import last_plan
 
 log = structlog.get_logger()
@@ -102,7 +102,7 @@ class AgentMachine:
 
     def observer(self, network: Callable[[], Mapping[str, NetworkBytes]]) -> NodeObserver:
         """`network` is the newest traffic by pod uid."""
-        senses = Senses(
+        senses = ObserverSources(
             directories=self.discovery,
             cgroups=self.cgroups,
             host=self.host,

@@ -19,7 +19,7 @@ from agent.core.observe.observation import Knob
 from agent.core.observe.preflight import findings
 from agent.edge.discovery import find_layout
 from agent.edge.executor import KnobExecutor
-from agent.edge.nodelock import Limiting, NodeLock, best_effort_folder
+from agent.edge.nodelock import LockRole, NodeLock, best_effort_folder
 from agent.edge.preflight import PreflightPaths, look
 from agent.files.controlfiles import ControlFiles
 from agent.files.cpucounters import CpuCounters
@@ -96,7 +96,7 @@ def _alone(files: ControlFiles, originals: Mapping[Knob, str]) -> Iterator[None]
     folder = files.path(quotas[0]).parent if quotas else None
     with contextlib.ExitStack() as stack:
         if folder and folder.is_dir():
-            for who in Limiting:
+            for who in LockRole:
                 stack.enter_context(contextlib.closing(NodeLock(folder, who)))
         yield
 
@@ -110,7 +110,7 @@ def guard(options: OfflineOptions) -> None:
     share_us = max((os.cpu_count() or 1) * PERIOD_US * options.guard_share_pct // 100, SMALLEST_QUOTA_US)
     with contextlib.ExitStack() as stack:
         state = stack.enter_context(contextlib.closing(StateFile(guard_file(options.state_file))))
-        lock = NodeLock(best_effort_folder(options.cgroup_root, layout), Limiting.GUARD)
+        lock = NodeLock(best_effort_folder(options.cgroup_root, layout), LockRole.GUARD)
         stack.enter_context(contextlib.closing(lock))
         # A disk that is full or hangs keeps nobody from cutting what the agent wrote before.
         executor = KnobExecutor(options.cgroup_root, state, elsewhere=lambda: originals_in(options.state_file))

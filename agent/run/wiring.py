@@ -16,7 +16,7 @@ from agent.edge.fleet import FleetState, FleetWatch
 from agent.files.statefile import StateFile
 from agent.options import AgentOptions
 from agent.run.assembly import RunningAgent
-from agent.run.edges import Lasting
+from agent.run.edges import ProcessContext
 from agent.run.lifecycle import AgentLifecycle
 from agent.run.tasks import clear_ready_file
 from agent.settings import AgentSettings, PodOrigin, load_settings
@@ -48,7 +48,7 @@ async def run(options: AgentOptions) -> None:
         client = await stack.enter_async_context(KubeClient.later(options.kubeconfig, _USER_AGENT, ticked.wait))
         kubelet = await stack.enter_async_context(_kubelet(settings))
         lifecycle = await stack.enter_async_context(_lifecycle(options, settings, client, state))
-        lasting = Lasting(options, layout, state, client, kubelet, lifecycle, ticked)
+        lasting = ProcessContext(options, layout, state, client, kubelet, lifecycle, ticked)
         while not lifecycle.stopped:
             mode, ending = lifecycle.begin()
             own = msgspec.structs.replace(settings, mode=mode)

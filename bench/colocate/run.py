@@ -105,7 +105,7 @@ class ColocationScene(msgspec.Struct, frozen=True):
         )
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentRequests(msgspec.Struct, frozen=True):
     """What the generator brought back: latencies (ns) in rising order, and the share of requests that left late."""
 
     ranked_ns: Sequence[int]
@@ -182,7 +182,7 @@ async def _run(scene: ColocationScene, kind: RequestKind, warm: float) -> Coloca
         late, _ = await asyncio.to_thread(generator.communicate, timeout=_GENERATOR_BOUND_SECONDS)
     latencies = array("Q")
     latencies.frombytes((scene.stage.folder / _LATENCIES).read_bytes())
-    return _figures(scene, kind, Sent(sorted(latencies), float(late or 0)), (before, after), outcome)
+    return _figures(scene, kind, SentRequests(sorted(latencies), float(late or 0)), (before, after), outcome)
 
 
 async def _through(scene: ColocationScene, end: float, service: LoadProgram) -> MemoryOutcome | None:
@@ -219,7 +219,7 @@ def _generator(scene: ColocationScene, kind: RequestKind, port: int, begin: floa
 def _figures(
     scene: ColocationScene,
     kind: RequestKind,
-    sent: Sent,
+    sent: SentRequests,
     readings: tuple[Reading, Reading],
     outcome: MemoryOutcome | None,
 ) -> ColocationRun:

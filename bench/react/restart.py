@@ -38,7 +38,7 @@ _ENTER = (
 )
 
 
-class Side(msgspec.Struct, frozen=True):
+class RestartSide(msgspec.Struct, frozen=True):
     """`loads_first`: all modules before anything is done; `guard`: nothing is started, a guard has been there."""
 
     name: str
@@ -49,11 +49,11 @@ class Side(msgspec.Struct, frozen=True):
 
 
 SIDES = (
-    Side("limits first, with the plan"),
-    Side("limits first, without a plan", keeps_plan=False),
-    Side("modules first, without a plan", keeps_plan=False, loads_first=True),
-    Side("modules first, at 50m", cpu_millis=50, keeps_plan=False, loads_first=True),
-    Side("the guard alone", cpu_millis=20, guard=True),
+    RestartSide("limits first, with the plan"),
+    RestartSide("limits first, without a plan", keeps_plan=False),
+    RestartSide("modules first, without a plan", keeps_plan=False, loads_first=True),
+    RestartSide("modules first, at 50m", cpu_millis=50, keeps_plan=False, loads_first=True),
+    RestartSide("the guard alone", cpu_millis=20, guard=True),
 )
 OURS, BEFORE = SIDES[0].name, SIDES[3].name
 
@@ -92,7 +92,7 @@ async def measure_restarts(stage: RestartSetup, rounds: int, noticed_share: floa
     ]
 
 
-async def _round(stage: RestartSetup, side: Side, noticed_share: float) -> tuple[float | None, float | None]:
+async def _round(stage: RestartSetup, side: RestartSide, noticed_share: float) -> tuple[float | None, float | None]:
     async with AsyncExitStack() as stack:
         cluster, trace = stage.cluster, stage.trace
         command = cluster.agent_command(stage.tree, stage.settings)

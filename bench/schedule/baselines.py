@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bench.schedule.decider import Taken
+from bench.schedule.decider import DecisionTimes
 from model.node import Node, Taint, TaintEffect
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
@@ -29,7 +29,7 @@ class Greedy:
         for pod in pods:
             by_name[pod.spec.node_name].add(dict(pod.spec.requests.amounts) | {PODS: 1}, 1)
 
-    def run(self, candidates: Sequence[Candidate], seconds: float) -> Taken:
+    def run(self, candidates: Sequence[Candidate], seconds: float) -> DecisionTimes:
         """As many decisions as begin within `seconds`, at least one."""
         taken, pods, end = [], 0, time.perf_counter() + seconds
         for candidate in candidates:
@@ -38,7 +38,7 @@ class Greedy:
             taken.append(time.perf_counter_ns() - begun)
             if time.perf_counter() > end:
                 break
-        return Taken(tuple(taken), pods)
+        return DecisionTimes(tuple(taken), pods)
 
     def _gang(self, candidate: Candidate) -> int:
         placed: list[tuple[_GreedyNode, dict[str, int]]] = []
@@ -100,14 +100,14 @@ class Bare:
     def __init__(self, free: Amounts) -> None:
         self._free = free.copy()
 
-    def run(self, requests: Sequence[tuple[Amounts, int]]) -> Taken:
+    def run(self, requests: Sequence[tuple[Amounts, int]]) -> DecisionTimes:
         """Each request (per member, and how many members) as one pass; `pods` counts what found room."""
         taken, pods = [], 0
         for request, members in requests:
             begun = time.perf_counter_ns()
             pods += self._one(request, members)
             taken.append(time.perf_counter_ns() - begun)
-        return Taken(tuple(taken), pods)
+        return DecisionTimes(tuple(taken), pods)
 
     def _one(self, request: Amounts, members: int) -> int:
         free = self._free

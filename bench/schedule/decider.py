@@ -21,7 +21,7 @@ from scheduler.core.placement.working_snapshot import Background, WorkingSnapsho
 from scheduler.core.scores.policy import PROFILES, SchedulerProfile
 
 
-class Taken(msgspec.Struct, frozen=True):
+class DecisionTimes(msgspec.Struct, frozen=True):
     """What a run of decisions took: each one's nanoseconds, and how many pods got a node."""
 
     nanoseconds: tuple[int, ...]
@@ -74,7 +74,7 @@ class Decider:
         self.decisions.append(explain.placed(candidate, outcome.report, outcome, self.snapshot, 0.0))
         return outcome
 
-    def run(self, candidates: Sequence[Candidate]) -> Taken:
+    def run(self, candidates: Sequence[Candidate]) -> DecisionTimes:
         """Decide on each, the clock read around each."""
         taken, pods = [], 0
         for candidate in candidates:
@@ -84,7 +84,7 @@ class Decider:
             if isinstance(outcome, Placed):
                 pods += len(outcome.assignments)
                 self.where[candidate.subject] = tuple(assignment.uid for assignment in outcome.assignments)
-        return Taken(tuple(taken), pods)
+        return DecisionTimes(tuple(taken), pods)
 
     def forget(self, uids: Iterable[str]) -> None:
         """These pods are gone; the next turn's picture is taken."""

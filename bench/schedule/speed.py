@@ -21,7 +21,7 @@ from bench.schedule.cluster import (
     synthetic_gangs,
     synthetic_nodes,
 )
-from bench.schedule.decider import Decider, Taken
+from bench.schedule.decider import Decider, DecisionTimes
 from bench.schedule.effort import SchedulingEffort, tell
 from model.node import Node
 from model.pod.pod import Pod
@@ -100,7 +100,9 @@ def _free(decider: Decider, columns: Sequence[str]) -> np.ndarray[tuple[int, ...
     return np.ascontiguousarray(snapshot.free[:, [snapshot.resources.index(name) for name in columns]])
 
 
-def _speed(case: _Case, ours: Sequence[Taken], bare: Sequence[Taken], greedy: Sequence[Taken]) -> Speed:
+def _speed(
+    case: _Case, ours: Sequence[DecisionTimes], bare: Sequence[DecisionTimes], greedy: Sequence[DecisionTimes]
+) -> Speed:
     latencies = sorted(each for taken in ours for each in taken.nanoseconds)
     return Speed(
         case.cluster,
@@ -116,7 +118,7 @@ def _speed(case: _Case, ours: Sequence[Taken], bare: Sequence[Taken], greedy: Se
     )
 
 
-def rate(taken: Taken) -> float:
+def rate(taken: DecisionTimes) -> float:
     """Pods that got a node, a second."""
     return taken.pods / taken.seconds if taken.seconds else 0.0
 
@@ -140,7 +142,7 @@ def _philly(nodes: Sequence[Node], jobs: Sequence[Candidate], effort: Scheduling
     return _speed(case, ours, bare, greedy)
 
 
-def _churned(nodes: Sequence[Node], jobs: Sequence[Candidate]) -> Taken:
+def _churned(nodes: Sequence[Node], jobs: Sequence[Candidate]) -> DecisionTimes:
     decider, pods = Decider(nodes), 0
     taken: list[int] = []
     running: list[Candidate] = []
@@ -156,4 +158,4 @@ def _churned(nodes: Sequence[Node], jobs: Sequence[Candidate]) -> Taken:
         pods += found.pods
         if found.pods:
             running.append(job)
-    return Taken(tuple(taken), pods)
+    return DecisionTimes(tuple(taken), pods)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cli.simulate.manifests import NODE_KINDS, Given, Kind, Manifests
+from cli.simulate.manifests import NODE_KINDS, GivenObject, Kind, Manifests
 from kube import objects
 from kube.dialects.upstream import core_objects
 from model.condition import ConditionStatus, ConditionType
@@ -100,7 +100,7 @@ class Admission:
         self._created = datetime.fromtimestamp(now, UTC)
         self._uids: set[str] = set()
 
-    def pod(self, given: Given) -> objects.Pod:
+    def pod(self, given: GivenObject) -> objects.Pod:
         """Raises ConfigurationFault naming file, document and pod."""
         pod: GivenPod = given.object
         where = f"{given.where}: {given.label}"
@@ -113,7 +113,7 @@ class Admission:
         )
         return msgspec.structs.replace(pod, metadata=self.named(pod.metadata), spec=spec, status=_status(pod))
 
-    def group(self, given: Given) -> UpstreamGroup:
+    def group(self, given: GivenObject) -> UpstreamGroup:
         """Raises ConfigurationFault naming file, document and PodGroup."""
         group: UpstreamGroup = given.object
         return msgspec.structs.replace(group, spec=self._prioritised(group.spec, f"{given.where}: {given.label}"))
@@ -161,7 +161,7 @@ def _status(pod: GivenPod) -> objects.PodStatus:
     return msgspec.structs.replace(pod.status, conditions=[*conditions, _GATED])
 
 
-def budget(given: Given, pods: Iterable[objects.Pod]) -> objects.PodDisruptionBudget:
+def budget(given: GivenObject, pods: Iterable[objects.Pod]) -> objects.PodDisruptionBudget:
     """Its status, where it has one; else counted as the disruption controller does. Raises ConfigurationFault."""
     source: Budget = given.object
     if source.status is not None:
@@ -203,7 +203,7 @@ def _share(told: int | str, of: int, where: str) -> int:
     return math.ceil(int(number) * of / 100)
 
 
-def checked(found: Manifests, pods: Mapping[str, Given]) -> None:
+def checked(found: Manifests, pods: Mapping[str, GivenObject]) -> None:
     """Read everything as the scheduler would. Raises ConfigurationFault naming the file and the object."""
     readers: dict[str, Any] = {"Node": core_objects.node, "PodDisruptionBudget": core_objects.budget}
     for kind, reader in readers.items():
@@ -213,7 +213,7 @@ def checked(found: Manifests, pods: Mapping[str, Given]) -> None:
         _try(core_objects.pod, given.object, given)
 
 
-def _try(reader: Any, source: Any, given: Given) -> None:
+def _try(reader: Any, source: Any, given: GivenObject) -> None:
     try:
         reader(source)
     except ConfigurationFault as fault:

@@ -14,7 +14,7 @@ import msgspec
 
 from cli.simulate.cluster_objects import OTHERS, UPSTREAM_GROUP, Admission, budget, checked
 from cli.simulate.cluster_settings import NODE_CONFIG, configured
-from cli.simulate.manifests import Given, Manifests
+from cli.simulate.manifests import GivenObject, Manifests
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
@@ -118,12 +118,12 @@ class _Run:
     def _first(self, found: Manifests) -> Iterable[facts.Fact]:
         """Everything as the API server would list it, pods last."""
         configs = [item.object for item in found.of("ConfigMap") if item.object.metadata.name == NODE_CONFIG]
-        yield from (facts.Seen(Change(ChangeKind.ADDED, config)) for config in configs)
+        yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, config)) for config in configs)
         for kind in OTHERS:
-            yield from (facts.Seen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
-        yield from (facts.Seen(Change(ChangeKind.ADDED, group)) for group in self._upstream_groups)
+            yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
+        yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, group)) for group in self._upstream_groups)
         for item in found.of("PodDisruptionBudget"):
-            yield facts.Seen(Change(ChangeKind.ADDED, budget(item, self._pods.values())))
+            yield facts.ObjectSeen(Change(ChangeKind.ADDED, budget(item, self._pods.values())))
         yield from (facts.NodeSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of("Node"))
         yield from (facts.PodGroupSeen(Change(ChangeKind.ADDED, group)) for group in self._groups.values())
         yield from (facts.PodSeen(Change(ChangeKind.ADDED, pod)) for pod in self._pods.values())
@@ -192,7 +192,7 @@ class _Run:
         return Pending(_key(pod), decision.reason.value if decision else told.reason, told.message)
 
 
-def scheduled_by_others(found: Manifests, settings: SchedulerSettings) -> list[Given]:
+def scheduled_by_others(found: Manifests, settings: SchedulerSettings) -> list[GivenObject]:
     """Pods without a node that another scheduler is to place."""
     names = ("", *settings.served)
     spec = [(item, item.object.spec) for item in found.of("Pod")]

@@ -43,7 +43,7 @@ NODE_KINDS = {
 }
 
 
-class Given(msgspec.Struct, frozen=True):
+class GivenObject(msgspec.Struct, frozen=True):
     """One object; `where` is its file and document, `label` what a dialect's faults call it."""
 
     object: Any
@@ -59,14 +59,14 @@ class Manifests:
 
     def __init__(self, kinds: Mapping[str, Kind] = NODE_KINDS) -> None:
         self._kinds = kinds
-        self._by_kind: dict[str, dict[str, Given]] = {kind: {} for kind in kinds}
+        self._by_kind: dict[str, dict[str, GivenObject]] = {kind: {} for kind in kinds}
         self.skipped: set[str] = set()
 
-    def of(self, kind: str) -> Iterable[Given]:
+    def of(self, kind: str) -> Iterable[GivenObject]:
         """All objects of a kind, in the order given."""
         return self._by_kind[kind].values()
 
-    def named(self, kind: str, name: str) -> Given | None:
+    def named(self, kind: str, name: str) -> GivenObject | None:
         """An object without a namespace."""
         return self._by_kind[kind].get(f"/{name}")
 
@@ -112,7 +112,7 @@ def read(files: Iterable[Path], kinds: Mapping[str, Kind] = NODE_KINDS) -> Manif
     return found
 
 
-def placed(fault: ConfigurationFault, *given: Given | None) -> ConfigurationFault:
+def placed(fault: ConfigurationFault, *given: GivenObject | None) -> ConfigurationFault:
     """A dialect's fault with the file and document of the object it names."""
     wheres = [item.where for item in given if item and fault.where.startswith(f"{item.label}:")]
     return ConfigurationFault(": ".join([*wheres, fault.where]), fault.what, fault.fix)
@@ -182,7 +182,7 @@ def _group(document: dict[str, Any]) -> str | None:
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
 
-def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tuple[str, Given]:
+def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tuple[str, GivenObject]:
     metadata = document.get("metadata")
     told = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(told, str) or not told:
@@ -196,4 +196,4 @@ def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tupl
     namespace = (found.metadata.namespace or "default") if known.namespaced else ""
     found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, namespace=namespace))
     name = f"{namespace}/{told}" if namespace else told
-    return f"{namespace}/{told}", Given(found, where, f"{kind} {name}")
+    return f"{namespace}/{told}", GivenObject(found, where, f"{kind} {name}")

@@ -17,7 +17,7 @@ from agent.core.observe import assumed
 from agent.core.observe.layout import Layout
 from agent.ports import ClusterFacts
 from cli.formats import TableFormat, TableOption
-from cli.simulate.manifests import Given, Manifests, placed, read
+from cli.simulate.manifests import GivenObject, Manifests, placed, read
 from cli.simulate.node_decisions import simulated
 from cli.tables import row_lines
 from kube.dialects.koordinator import cputopology, nodemetric, nodesettings, topology
@@ -85,7 +85,7 @@ def _text(item: NodeDecisions) -> str:
 def simulate(found: Manifests, now: float, layout: Layout) -> list[NodeDecisions]:
     """Each Node in the order given, with what is decided at Unix time `now`. Raises ConfigurationFault."""
     config_map = _config_map(found)
-    pods: dict[str, list[Given]] = defaultdict(list)
+    pods: dict[str, list[GivenObject]] = defaultdict(list)
     for given in found.of("Pod"):
         pods[given.object.spec.node_name].append(given)
     known = (_known(found, given, pods[given.object.metadata.name], config_map) for given in found.of("Node"))
@@ -120,7 +120,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _config_map(found: Manifests) -> Given | None:
+def _config_map(found: Manifests) -> GivenObject | None:
     given = [item for item in found.of("ConfigMap") if item.object.metadata.name == CONFIG_MAP]
     if len(given) > 1:
         places = " and ".join(f"{item.label} ({item.where})" for item in given)
@@ -129,7 +129,7 @@ def _config_map(found: Manifests) -> Given | None:
 
 
 def _known(
-    found: Manifests, given: Given, pods: list[Given], config_map: Given | None
+    found: Manifests, given: GivenObject, pods: list[GivenObject], config_map: GivenObject | None
 ) -> tuple[ClusterFacts, NodeMetric | None]:
     """What the objects say of one node."""
     name = given.object.metadata.name
@@ -155,5 +155,5 @@ def _known(
     return facts, measured
 
 
-def _object(given: Given | None) -> Any:
+def _object(given: GivenObject | None) -> Any:
     return given.object if given else None

@@ -20,7 +20,7 @@ from model.fault import ConfigurationFault, Fault
 from view.top import Facts, Sort, node_rows, pod_rows, sorted_nodes, sorted_pods, total
 
 if TYPE_CHECKING:
-    from cli.top.watched import Source, Watched
+    from cli.top.watched import Source, WatchedFacts
     from local.rundir import Endpoints
 
 
@@ -32,7 +32,7 @@ class View(StrEnum):
     GANGS = "gangs"
 
 
-class Shown(msgspec.Struct, frozen=True):
+class TopScreen(msgspec.Struct, frozen=True):
     """Rows in their order, and as text of at most so many lines."""
 
     rows: Any
@@ -94,9 +94,9 @@ async def _gangs(directory: Path, scheduler: str, shape: _Shape) -> None:
 
     diagnostics = SchedulerDiagnosticsClient(scheduler_address(directory, scheduler))
 
-    async def show() -> Shown:
+    async def show() -> TopScreen:
         rows = sorted(await asyncio.to_thread(diagnostics.gangs), key=lambda row: (row.namespace, row.name))
-        return Shown(rows, lambda height: gangs_text(rows, height))
+        return TopScreen(rows, lambda height: gangs_text(rows, height))
 
     await _repeat(show, shape)
 
@@ -108,26 +108,26 @@ async def _cluster(source: Source, view: View, sort: Sort | None, shape: _Shape)
         await _repeat(lambda: _show(found, view, sort), shape)
 
 
-async def _show(found: Watched, view: View, sort: Sort | None) -> Shown:
+async def _show(found: WatchedFacts, view: View, sort: Sort | None) -> TopScreen:
     facts = await found.facts()
     return _pods(facts, sort or Sort.CPU) if view is View.PODS else _nodes(facts, sort or Sort.NAME)
 
 
-def _nodes(facts: Facts, sort: Sort) -> Shown:
+def _nodes(facts: Facts, sort: Sort) -> TopScreen:
     from cli.top.text import nodes_text
 
     rows = sorted_nodes(node_rows(facts), sort)
-    return Shown({"total": total(rows), "nodes": rows}, lambda height: nodes_text(rows, height))
+    return TopScreen({"total": total(rows), "nodes": rows}, lambda height: nodes_text(rows, height))
 
 
-def _pods(facts: Facts, sort: Sort) -> Shown:
+def _pods(facts: Facts, sort: Sort) -> TopScreen:
     from cli.top.text import pods_text
 
     rows = sorted_pods(pod_rows(facts), sort)
-    return Shown(rows, lambda height: pods_text(rows, height))
+    return TopScreen(rows, lambda height: pods_text(rows, height))
 
 
-async def _repeat(show: Callable[[], Awaitable[Shown]], shape: _Shape) -> None:
+async def _repeat(show: Callable[[], Awaitable[TopScreen]], shape: _Shape) -> None:
     if shape.output is TextFormat.JSON:
         print(msgspec.json.format(msgspec.json.encode((await show()).rows), indent=2).decode())
     elif shape.once:
@@ -140,7 +140,7 @@ async def _repeat(show: Callable[[], Awaitable[Shown]], shape: _Shape) -> None:
             await asyncio.sleep(shape.interval)
 
 
-async def _live(show: Callable[[], Awaitable[Shown]], interval: float) -> None:
+async def _live(show: Callable[[], Awaitable[TopScreen]], interval: float) -> None:
     """One screen, drawn again; what went before comes back afterwards. A fault stays below the last table."""
     from rich.console import Console
     from rich.live import Live

@@ -47,7 +47,7 @@ class _NodeUses(msgspec.Struct, frozen=True):
     items: list[_NodeUse] = []
 
 
-class Watched:
+class WatchedFacts:
     """`facts` gives what is known at the moment."""
 
     def __init__(self, client: KubeClient, source: Source) -> None:
@@ -118,14 +118,14 @@ def _state(node: objects.Node) -> NodeState:
 
 
 @asynccontextmanager
-async def watched(source: Source) -> AsyncIterator[Watched]:
+async def watched(source: Source) -> AsyncIterator[WatchedFacts]:
     """Ready once everything was listed. Raises Fault where the cluster does not answer or refuses."""
     async with await KubeClient.connect(source.kubeconfig, "sublet-top") as client:
         # A watch waits for a server that is away; a person wants to know.
         query = {"labelSelector": source.selector} if source.selector else {}
         for resource in ("v1/nodes", "v1/pods"):
             await client.get(path_of(resource), dict, limit=1, **(query if resource == "v1/nodes" else {}))
-        found = Watched(client, source)
+        found = WatchedFacts(client, source)
         tasks = [asyncio.create_task(informer.run()) for informer in found.informers]
         try:
             await _synced(found, client.host)
@@ -136,7 +136,7 @@ async def watched(source: Source) -> AsyncIterator[Watched]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _synced(found: Watched, host: str) -> None:
+async def _synced(found: WatchedFacts, host: str) -> None:
     try:
         async with asyncio.timeout(SYNC_SECONDS):
             for informer in found.informers:

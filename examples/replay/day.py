@@ -21,7 +21,7 @@ from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
-from agent.report.journal import Head, LineWriter
+from agent.report.journal import JournalHead, LineWriter
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from model.node import Node
@@ -134,7 +134,7 @@ def journal() -> bytes:
     day = Day()
     tick = Tick(LAYOUT, SETTINGS, TickPorts(day, day, day, day, Nobody()), ())
     writer = LineWriter()
-    lines = [msgspec.json.encode(Head(LAYOUT, SETTINGS, tick.state))]
+    lines = [msgspec.json.encode(JournalHead(LAYOUT, SETTINGS, tick.state))]
     while day.seconds < DAY:
         lines.append(writer.line(tick.run()))
     return b"".join(line + b"\n" for line in lines)

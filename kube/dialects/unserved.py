@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kube.dialects.coverage.rows import Area, Asked, CoverageRow, Standing, Surface, sentence
+from kube.dialects.coverage.rows import Area, Asked, CoverageRow, Support, Surface, sentence
 from kube.objects import Metadata
 
 STORED_ONLY = "sublet.dev/stored-only"
@@ -156,4 +156,4 @@ def _named(word: _Word, value: str, where: str, prefix: str) -> Unserved:
 
 
 def _sentence(where: str, place: str, told: str, surface: Surface) -> str:
-    return sentence(where, Asked(CoverageRow(surface, Area.QUOTA, place, Standing.NOT_YET, told), (place,)))
+    return sentence(where, Asked(CoverageRow(surface, Area.QUOTA, place, Support.NOT_YET, told), (place,)))

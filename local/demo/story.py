@@ -38,7 +38,7 @@ from local.demo.results import (
 )
 from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
 from local.faults import FAULTS
-from local.leftovers import Trees
+from local.leftovers import NodeCgroups
 from local.up import RunningCluster
 from model.fault import ConfigurationFault, KubernetesFault
 
@@ -217,7 +217,7 @@ class Demonstration:
         pids = {*cluster.endpoints.programs.values(), *cluster.trees.processes()}
         self._marks = [mark for pid in pids if (mark := mark_process(pid)) is not None]
 
-    def _checks(self, trees: Trees) -> Checks:
+    def _checks(self, trees: NodeCgroups) -> Checks:
         alive, cgroups = still_alive(self._marks), trees.cgroups()
         told = f"{len(self._marks)} processes ended, no cgroup left"
         if alive or cgroups:

@@ -33,7 +33,7 @@ from embedded.node.pods.statistics import ResourceUsage, RunningPod
 from embedded.node.pods.status_reporting import ready_of
 from embedded.node.processes import mounting
 from kube.informer import Change, ChangeKind
-from local.probing import Door, unanswered
+from local.probing import ProbeAddress, unanswered
 from local.programkind import ProgramKind
 from local.staticprograms import ProgramRun, StaticProgram, read_programs
 from model.condition import ConditionType
@@ -260,7 +260,7 @@ class Mirrors:
             await asyncio.sleep(_PROBE_SECONDS)
 
     async def _probe(self, program: StaticProgram) -> None:
-        door = Door(program.host, program.port, socket=program.socket)
+        door = ProbeAddress(program.host, program.port, socket=program.socket)
         ready = not await unanswered(door, 1.0, "/readyz")
         if self._ready.get(name_of(program)) != (program.run.pid, ready):
             self._ready[name_of(program)] = program.run.pid, ready

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from aiohttp import web
 
 from embedded.node.ports import Handler
-from kube.crowd import Bounds
-from kube.listener import TlsListener, Waits
+from kube.crowd import ConnectionBounds
+from kube.listener import HandshakeTimeouts, TlsListener
 from local.node.callers import Admits
 
 LOG_ADDRESS = "127.0.0.1"
 _LINE_BYTES = 1 << 20  # as Go's server takes; a command to run stands in the path
-_BOUNDS = Bounds(connections=1024, greetings=64)
-_WAITS = Waits(handshake_seconds=10.0, first_seconds=10.0)
+_BOUNDS = ConnectionBounds(connections=1024, greetings=64)
+_WAITS = HandshakeTimeouts(handshake_seconds=10.0, first_seconds=10.0)
 """For the API server, which connects to ask at once; whoever else of this machine does costs little."""
 
 

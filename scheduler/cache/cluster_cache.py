@@ -27,7 +27,7 @@ from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.workload import WorkloadId
 from scheduler.cache import facts
-from scheduler.cache.gangbook import GangBook
+from scheduler.cache.gangbook import GangCache
 from scheduler.cache.measured import MeasuredLoads
 from scheduler.cache.offers import Offers
 from scheduler.cache.refusals import Refusal, Refusals, of_ours
@@ -42,9 +42,9 @@ from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
-from scheduler.core.picture.snapshot import Around, ClusterSnapshot, take
-from scheduler.core.queueing.news import Happening, News, freed, freed_by, node_news, released
-from scheduler.ports import Named
+from scheduler.core.picture.snapshot import ClusterSnapshot, SnapshotContext, take
+from scheduler.core.queueing.news import News, NewsKind, freed, freed_by, node_news, released
+from scheduler.ports import NamedObject
 
 _Key = TypeVar("_Key", WorkloadId, str)
 _MOST_UNSERVED = 50
@@ -69,18 +69,18 @@ class PodRecord(msgspec.Struct):
     unserved: tuple[str, ...] = ()
 
     @property
-    def named(self) -> Named:
-        return Named(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
+    def named(self) -> NamedObject:
+        return NamedObject(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
 
 
-class Touched(msgspec.Struct):
+class CacheChanges(msgspec.Struct):
     """What changed since the last cycle; `news` may help parked workloads."""
 
     subjects: set[WorkloadId] = msgspec.field(default_factory=set)
     news: News = News()
     refusals: list[Refusal] = msgspec.field(default_factory=list)
-    invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
-    unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
+    invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
+    unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
 
 
 class ClusterCache:
@@ -103,7 +103,7 @@ class ClusterCache:
         self.ledger = Ledger()
         self.live_index = LivePodIndex(self.ledger)
         self.nodes: dict[str, Node] = {}
-        self.gangs = GangBook(defaults)
+        self.gangs = GangCache(defaults)
         self._refusals = Refusals()
         self.offers = Offers(self._refusals, ratio)
         self.related = RelatedObjectsCache(self._refusals.add)
@@ -114,7 +114,7 @@ class ClusterCache:
         self._members: dict[WorkloadId, set[str]] = {}
         self._on_node: dict[str, set[str]] = {}
         self._surplus: dict[str, int] = {}
-        self._touched = Touched()
+        self._touched = CacheChanges()
         self._unserved: dict[str, set[str]] = {}
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
@@ -128,7 +128,7 @@ class ClusterCache:
                 self._pod_seen(change.kind, change.object, now)
             case facts.NodeSeen(change):
                 self._node_seen(change.kind, change.object)
-            case facts.PodGroupSeen(change) | facts.Seen(change):
+            case facts.PodGroupSeen(change) | facts.ObjectSeen(change):
                 try:
                     self._seen(change, now)
                 except Exception as error:
@@ -151,9 +151,9 @@ class ClusterCache:
         """A ConfigMap for this scheduler that cannot be read."""
         self._refusals.add(f"ConfigMap {metadata.namespace}/{metadata.name}", metadata, problem)
 
-    def take_touched(self) -> Touched:
+    def take_touched(self) -> CacheChanges:
         """What `apply` touched since the last call."""
-        touched, self._touched = self._touched, Touched()
+        touched, self._touched = self._touched, CacheChanges()
         touched.refusals = self._refusals.take()
         self._surplus.clear()
         return touched
@@ -162,7 +162,7 @@ class ClusterCache:
         """The cluster now, taken over from the last snapshot where nothing changed."""
         known = self._snapshot.names if self._snapshot else ()
         changed = self._changed_nodes & (self.nodes.keys() | set(known))
-        around = Around(self._refusals.closed, self.related.view)
+        around = SnapshotContext(self._refusals.closed, self.related.view)
         self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, around)
         self._changed_nodes.clear()
         return self._snapshot
@@ -219,7 +219,7 @@ class ClusterCache:
         """These pods are about to be bound."""
         charges = tuple(charges)
         self.ledger.assume(charges)
-        self._tell(News(Happening.PLACED))
+        self._tell(News(NewsKind.PLACED))
         for charge in charges:
             self.loads.put(charge, now)
 
@@ -309,14 +309,14 @@ class ClusterCache:
         self.loads.put(charge, now)
         for change in undo:
             if change.charge is None or change.charge.kin != charge.kin:
-                self._tell(News(Happening.PODS))
+                self._tell(News(NewsKind.PODS))
             if change.charge is not None:
                 self._tell(freed(released(change.charge, charge)))
 
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
             if change.charge is not None:
-                self._tell(freed_by(change.charge.pod_class) | News(Happening.PODS))
+                self._tell(freed_by(change.charge.pod_class) | News(NewsKind.PODS))
         self.loads.remove(uid)
 
     def _remove_pod(self, uid: str) -> None:
@@ -373,7 +373,7 @@ class ClusterCache:
             return
         self._reopen(metadata.uid)
         ours = not node and metadata.deletion_timestamp is None and source.spec.scheduler_name in self.schedulers
-        named = Named(metadata.namespace, metadata.name, metadata.uid, source.spec.scheduler_name)
+        named = NamedObject(metadata.namespace, metadata.name, metadata.uid, source.spec.scheduler_name)
         told = _condition_message(source) == str(fault)
         self._refusals.add(f"Pod {key}", metadata, str(fault), named if ours and not told else None)
 
@@ -382,7 +382,7 @@ class ClusterCache:
         node = self._refusals.reopen(uid)
         if node is not None:
             self._changed_nodes.add(node)
-            self._tell(News(Happening.NODE_CHANGED))
+            self._tell(News(NewsKind.NODE_CHANGED))
 
     def _node_seen(self, kind: ChangeKind, source: objects.Node) -> None:
         name = source.metadata.name
@@ -453,7 +453,7 @@ class ClusterCache:
             for node in self.offers.configured(change):
                 self._judged(node)
         elif self.related.reads(item) and self.related.apply(change):
-            self._tell(News(Happening.VOLUMES | Happening.PODS))
+            self._tell(News(NewsKind.VOLUMES | NewsKind.PODS))
             if self.gangs.layers != self.related.layers:
                 self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
@@ -463,7 +463,7 @@ class ClusterCache:
             self.loads.metric(source, now, gone=kind is ChangeKind.DELETED)
         except ConfigurationFault as fault:
             self._refusals.add(f"NodeMetric {source.metadata.name}", source.metadata, str(fault))
-        self._tell(News(Happening.LOAD))
+        self._tell(News(NewsKind.LOAD))
 
     def _released(self, fact: facts.BindingReleased) -> None:
         charge = self.ledger.charge(fact.uid)

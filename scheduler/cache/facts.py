@@ -29,7 +29,7 @@ class PodGroupSeen(msgspec.Struct, frozen=True):
     change: Change[objects.PodGroup]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ObjectSeen(msgspec.Struct, frozen=True):
     """The API server's word on any other object the scheduler reads."""
 
     change: Change[Any]
@@ -62,4 +62,4 @@ class NoteFailed(msgspec.Struct, frozen=True):
     uid: str
 
 
-Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | Seen | Configured | BindingReleased | BatchDone | NoteFailed
+Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | ObjectSeen | Configured | BindingReleased | BatchDone | NoteFailed

@@ -18,7 +18,7 @@ from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.roster import Roster
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 log = structlog.get_logger()
 
@@ -37,8 +37,8 @@ class GangRecord(msgspec.Struct):
     conditions: tuple[objects.Condition, ...] = ()
 
     @property
-    def named(self) -> Named:
-        return Named(self.gang.namespace, self.gang.name, self.gang.uid)
+    def named(self) -> NamedObject:
+        return NamedObject(self.gang.namespace, self.gang.name, self.gang.uid)
 
     @property
     def notes(self) -> Notes:
@@ -48,7 +48,7 @@ class GangRecord(msgspec.Struct):
         return podgroups.read_with(self.told.phase, self.marks)
 
 
-class GangBook:
+class GangCache:
     """By gang `namespace/name`; where both kinds of PodGroup have one name, the older kind counts."""
 
     def __init__(self, defaults: GangDefaults = USUAL) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from kube.objects import Metadata
 from model.fault import ConfigurationFault
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     kind: str
     message: str
-    pod: Named | None = None
+    pod: NamedObject | None = None
 
 
 class Refusals:
@@ -33,7 +33,7 @@ class Refusals:
         """Names of nodes that get no new pods."""
         return frozenset(self._nodes.values())
 
-    def add(self, where: str, metadata: Metadata, message: str, pod: Named | None = None) -> None:
+    def add(self, where: str, metadata: Metadata, message: str, pod: NamedObject | None = None) -> None:
         """Told once per version; our own condition write makes a new one with the same message, told already too."""
         version = f"{metadata.uid} {message}"
         if self._told.get(where) != version:

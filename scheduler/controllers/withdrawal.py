@@ -22,7 +22,14 @@ from kube.reconcile import Reconciler
 from model.fault import ConfigurationFault, KubernetesFault
 from model.lender import Lender
 from model.reason import Reason, words
-from scheduler.controllers.withdrawal_plan import Heard, WithdrawPolicy, heard, overdue, silence_allowed, withdrawn
+from scheduler.controllers.withdrawal_plan import (
+    LastHeartbeat,
+    WithdrawPolicy,
+    heard,
+    overdue,
+    silence_allowed,
+    withdrawn,
+)
 from scheduler.ports import Clock
 
 log = structlog.get_logger()
@@ -50,7 +57,7 @@ class Withdrawer:
         self._clock = clock
         self._policy = policy
         self._layers: Layers[ColocationFields] | None = None
-        self._nodes: dict[str, tuple[Lender, Heard | None]] = {}
+        self._nodes: dict[str, tuple[Lender, LastHeartbeat | None]] = {}
         self._leading = leading
         self._reconciler = Reconciler(self._withdraw, leading)
         self._config = configmap.follow(client, config_map, self._configured)

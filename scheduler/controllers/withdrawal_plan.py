@@ -32,23 +32,23 @@ class WithdrawPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
 
 
-class Heard(msgspec.Struct, frozen=True):
+class LastHeartbeat(msgspec.Struct, frozen=True):
     """The newest heartbeat of a node, and since when we know it (Unix seconds, our clock that never goes back)."""
 
     heartbeat_seconds: float
     since_seconds: float
 
 
-def heard(before: Heard | None, lender: Lender, now: float) -> Heard | None:
+def heard(before: LastHeartbeat | None, lender: Lender, now: float) -> LastHeartbeat | None:
     """What is known after the node's newest word; None where no agent of ours speaks for it."""
     if lender.heartbeat_seconds is None:
         return None
     if before is not None and before.heartbeat_seconds == lender.heartbeat_seconds:
         return before
-    return Heard(lender.heartbeat_seconds, now)
+    return LastHeartbeat(lender.heartbeat_seconds, now)
 
 
-def silent_at(heard: Heard, after_seconds: float) -> float:
+def silent_at(heard: LastHeartbeat, after_seconds: float) -> float:
     """From when (our clock) the agent counts as silent, unless it is heard again.
 
     Never before we have waited for three beats ourselves, so that neither a clock that is behind nor a leader that has
@@ -58,7 +58,7 @@ def silent_at(heard: Heard, after_seconds: float) -> float:
     return min(heard.since_seconds + after_seconds, max(waited, heard.heartbeat_seconds + after_seconds))
 
 
-def overdue(lender: Lender, heard: Heard | None, after_seconds: float, now: float) -> bool:
+def overdue(lender: Lender, heard: LastHeartbeat | None, after_seconds: float, now: float) -> bool:
     """Whether the node offers something that nobody stands by."""
     return bool(lender.offered) and heard is not None and now >= silent_at(heard, after_seconds)
 

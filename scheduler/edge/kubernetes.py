@@ -22,7 +22,7 @@ from model.reason import Reason
 from model.workload import Notes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 log = structlog.get_logger()
 
@@ -53,10 +53,10 @@ class KubernetesWatch:
         groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
 
         def informer(path: str, kind: type[Any]) -> Informer[Any]:
-            return Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c)))
+            return Informer(client, path, kind, on_change=lambda c: tell(facts.ObjectSeen(c)))
 
         self._tell = tell
-        config = configmap.follow(client, NODE_CONFIG, lambda c: tell(facts.Seen(c)))
+        config = configmap.follow(client, NODE_CONFIG, lambda c: tell(facts.ObjectSeen(c)))
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
         self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in _OTHERS))
@@ -78,7 +78,7 @@ class KubernetesWatch:
         for informer in self._others:
             for item in list(informer.items.values()):
                 if isinstance(item, objects.UpstreamPodGroup):
-                    self._tell(facts.Seen(Change(ChangeKind.MODIFIED, item)))
+                    self._tell(facts.ObjectSeen(Change(ChangeKind.MODIFIED, item)))
         for pod in list(self._pods.items.values()):
             if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
                 self._tell(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
@@ -165,7 +165,7 @@ class KubernetesStatusWriter:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+    async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         """Patch condition and nomination at once, only on the pod of that uid."""
         condition = {
             "type": ConditionType.POD_SCHEDULED,
@@ -181,7 +181,7 @@ class KubernetesStatusWriter:
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
 
-    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
         """Merge-patch the status."""
         path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
         told: dict[str, Any] = msgspec.to_builtins(status)
@@ -190,14 +190,14 @@ class KubernetesStatusWriter:
             told["scheduleStartTime"] = _time(begun)
         await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
 
-    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
         """Merge-patch both annotations; one without a time goes."""
         path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name)
         times = {podgroups.PARTIAL_SINCE: marks.partial_seconds, podgroups.WHOLE_SINCE: marks.whole_seconds}
         told = {name: _time(seconds) if seconds else None for name, seconds in times.items()}
         await self._client.patch(path, {"metadata": {"uid": gang.uid, "annotations": told}}, PatchKind.MERGE)
 
-    async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
+    async def group_condition(self, gang: NamedObject, condition: objects.Condition) -> None:
         """Patch one condition of scheduling.k8s.io's PodGroup; the list merges by type."""
         path = path_of(UPSTREAM_POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
         told = {name: value for name, value in msgspec.to_builtins(condition).items() if value}
@@ -211,7 +211,7 @@ class KubernetesEvictor:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
         """404 says that the pod is gone, 409 that another has its name: both are done."""
         condition = {
             "type": ConditionType.DISRUPTION_TARGET,
@@ -228,7 +228,7 @@ class KubernetesEvictor:
             if fault.status not in (404, 409):
                 raise
 
-    async def _patch(self, pod: Named, body: Any, tell: bool) -> None:
+    async def _patch(self, pod: NamedObject, body: Any, tell: bool) -> None:
         try:
             await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
         except KubernetesFault as fault:
@@ -246,25 +246,25 @@ class KubernetesAnnouncer:
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
 
-    def scheduled(self, pod: Named, node: str) -> None:
+    def scheduled(self, pod: NamedObject, node: str) -> None:
         told = f"Successfully assigned {pod.key} to {node}"
         self._recorder.record(_pod(pod), Reason.SCHEDULED, told, component=pod.scheduler)
 
-    def failed(self, pod: Named, message: str) -> None:
+    def failed(self, pod: NamedObject, message: str) -> None:
         self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True, component=pod.scheduler)
 
-    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None:
+    def gang(self, gang: NamedObject, reason: str, message: str, *, warning: bool) -> None:
         about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, "scheduling.sigs.k8s.io/v1alpha1")
         self._recorder.record(about, reason, message, warning=warning)
 
-    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None:
+    def configuration(self, config_map: NamedObject, reason: str, message: str, *, warning: bool) -> None:
         about = ObjectRef("ConfigMap", config_map.name, config_map.namespace, config_map.uid)
         self._recorder.record(about, reason, message, warning=warning)
 
-    def preempted(self, pod: Named, note: str) -> None:
+    def preempted(self, pod: NamedObject, note: str) -> None:
         self._recorder.record(_pod(pod), "Preempted", note)
 
-    def unserved(self, pod: Named, message: str) -> None:
+    def unserved(self, pod: NamedObject, message: str) -> None:
         self._recorder.record(_pod(pod), Reason.NOT_ACTED_ON.value, message, warning=True)
 
 
@@ -272,9 +272,9 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _status_path(pod: Named) -> str:
+def _status_path(pod: NamedObject) -> str:
     return path_of("v1/pods", namespace=pod.namespace, name=pod.name, subresource="status")
 
 
-def _pod(pod: Named) -> ObjectRef:
+def _pod(pod: NamedObject) -> ObjectRef:
     return ObjectRef("Pod", pod.name, pod.namespace, pod.uid)

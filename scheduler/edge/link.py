@@ -22,7 +22,7 @@ from model.report import PreemptionNotice
 from scheduler.link.callers import Callers, bearer
 from scheduler.link.log_limit import LogLimit
 from scheduler.link.notices import NoticeBoard
-from scheduler.link.stream import LinkStream, Openings, StreamLimits
+from scheduler.link.stream import LinkRate, LinkStream, StreamLimits
 from scheduler.ports import Clock, NodeReportSink
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -55,7 +55,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._notices = NoticeBoard(clock)
         self._streams: dict[str, LinkStream] = {}
         self._calls: Counter[str] = Counter()
-        self._openings = Openings(limits.links_a_node)
+        self._openings = LinkRate(limits.links_a_node)
         self._log_limit = LogLimit()
         self._leading = False
         self._leader = ""

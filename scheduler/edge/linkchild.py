@@ -15,7 +15,7 @@ import structlog
 
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.link.frames import Downward, Frames, LeaderState, Serving, Upward
+from scheduler.link.frames import Frames, FromLinkProcess, LeaderState, Serving, ToLinkProcess
 from scheduler.link.notices import NoticeBoard
 from scheduler.ports import Clock, NodeReportSink
 
@@ -45,7 +45,7 @@ class LinkChild:
         self._role = LeaderState()
         self._node_reports: NodeReportSink | None = None
         self._links: set[str] = set()
-        self._pending = Downward()
+        self._pending = ToLinkProcess()
         self._wake = asyncio.Event()
         self._listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._told_costs: dict[str, tuple[tuple[str, str, int, float | None], ...]] = {}
@@ -74,12 +74,12 @@ class LinkChild:
     def notify(self, node: str, notice: PreemptionNotice) -> None:
         """scheduler.ports.Courier."""
         self._notices.put(node, notice)
-        self._say(Downward(notices={notice.pod_uid: (node, notice)}))
+        self._say(ToLinkProcess(notices={notice.pod_uid: (node, notice)}))
 
     def withdraw(self, node: str, pod_uid: str) -> None:
         """scheduler.ports.Courier."""
         self._notices.remove(node, pod_uid)
-        self._say(Downward(notices={pod_uid: (node, None)}))
+        self._say(ToLinkProcess(notices={pod_uid: (node, None)}))
 
     async def run(self) -> None:
         """Never returns; cancel it to end the process. Raises ConfigurationFault where it cannot serve at all."""
@@ -111,13 +111,13 @@ class LinkChild:
         ours, theirs = socket.socketpair()
         with contextlib.closing(theirs):
             process = await self._start(theirs.fileno())
-        frames = await Frames.over(ours, Upward)
+        frames = await Frames.over(ours, FromLinkProcess)
         helpers = [asyncio.create_task(work) for work in (self._write(frames), self._sweep())]
         try:
             standing: dict[str, tuple[str, PreemptionNotice | None]]
             standing = {notice.pod_uid: (node, notice) for node, notice in self._notices.all()}
-            self._pending = Downward()
-            self._say(Downward(role=self._role, notices=standing))
+            self._pending = ToLinkProcess()
+            self._say(ToLinkProcess(role=self._role, notices=standing))
             while (frame := await frames.read()) is not None:
                 self._take(frame)
         finally:
@@ -137,7 +137,7 @@ class LinkChild:
             env={"GRPC_VERBOSITY": "ERROR"} | os.environ,
         )
 
-    def _take(self, frame: Upward) -> None:
+    def _take(self, frame: FromLinkProcess) -> None:
         """What agents said, to who keeps the reports; what an agent said to a former leader is nobody's."""
         if frame.trouble is not None:
             raise ConfigurationFault(frame.trouble.where, frame.trouble.what, frame.trouble.fix)
@@ -153,7 +153,7 @@ class LinkChild:
         if not self._listening.done():
             self._listening.set_result(address)
 
-    def _hand_in(self, frame: Upward, node_reports: NodeReportSink) -> None:
+    def _hand_in(self, frame: FromLinkProcess, node_reports: NodeReportSink) -> None:
         for node, up in frame.links.items():
             self._links.add(node) if up else self._links.discard(node)
             self._told_costs.pop(node, None)
@@ -188,27 +188,27 @@ class LinkChild:
                 self._told_costs[node] = key
                 news[node] = costs
         if news:
-            self._say(Downward(costs=news))
+            self._say(ToLinkProcess(costs=news))
 
     def _play(self, role: LeaderState) -> None:
         self._role = role
-        self._say(Downward(role=role))
+        self._say(ToLinkProcess(role=role))
 
-    def _say(self, more: Downward) -> None:
+    def _say(self, more: ToLinkProcess) -> None:
         """Join what waits: the newest role, the newest costs of a node, the newest word on a pod."""
         waiting = self._pending
-        self._pending = Downward(
+        self._pending = ToLinkProcess(
             role=more.role or waiting.role,
             costs=waiting.costs | more.costs,
             notices=waiting.notices | more.notices,
         )
         self._wake.set()
 
-    async def _write(self, frames: Frames[Upward]) -> None:
+    async def _write(self, frames: Frames[FromLinkProcess]) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            frame, self._pending = self._pending, Downward()
+            frame, self._pending = self._pending, ToLinkProcess()
             await frames.write(frame)
 
     def _lose_links(self) -> None:

@@ -46,7 +46,7 @@ class LeaderState(msgspec.Struct, frozen=True, array_like=True):
     diagnostics: str = ""
 
 
-class Trouble(msgspec.Struct, frozen=True, array_like=True):
+class ServingFault(msgspec.Struct, frozen=True, array_like=True):
     """The three parts of a ConfigurationFault that keeps the link process from serving."""
 
     where: str
@@ -54,11 +54,11 @@ class Trouble(msgspec.Struct, frozen=True, array_like=True):
     fix: str
 
 
-class Upward(msgspec.Struct, frozen=True, array_like=True):
+class FromLinkProcess(msgspec.Struct, frozen=True, array_like=True):
     """From the link process. `links` are nodes that came (True) or went; `dropped` counts lost decisions."""
 
     listening: str = ""
-    trouble: Trouble | None = None
+    trouble: ServingFault | None = None
     links: dict[str, bool] = {}
     reports: dict[str, NodeReport] = {}
     saved: list[tuple[str, CheckpointSaved]] = []
@@ -66,7 +66,7 @@ class Upward(msgspec.Struct, frozen=True, array_like=True):
     dropped: int = 0
 
 
-class Downward(msgspec.Struct, frozen=True, array_like=True):
+class ToLinkProcess(msgspec.Struct, frozen=True, array_like=True):
     """To the link process; `notices` are by pod uid, None where the pod is spared."""
 
     role: LeaderState | None = None

@@ -9,7 +9,7 @@ import msgspec
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport
-from scheduler.link.frames import Upward
+from scheduler.link.frames import FromLinkProcess
 from scheduler.ports import Clock
 
 _MOST_DECISIONS = 4096
@@ -78,7 +78,7 @@ class RemoteNodeReports:
             store.clear()
         self._decisions.clear()
 
-    async def take(self) -> Upward:
+    async def take(self) -> FromLinkProcess:
         """The next frame, once there is something to say."""
         while True:
             await self._wake.wait()
@@ -86,12 +86,12 @@ class RemoteNodeReports:
             if self._links or self._reports or self._saved or self._decisions:
                 return self._frame()
 
-    def _frame(self) -> Upward:
+    def _frame(self) -> FromLinkProcess:
         first = list(self._reports)[:_FRAME_REPORTS]
         reports = {node: self._reports.pop(node) for node in first}
         if self._reports:
             self._wake.set()
-        frame = Upward(
+        frame = FromLinkProcess(
             links=self._links,
             reports=reports,
             saved=[(node, saved) for (node, _), saved in self._saved.items()],

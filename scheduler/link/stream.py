@@ -35,7 +35,7 @@ class StreamLimits(msgspec.Struct, frozen=True):
     """Taken of one node in ten seconds; an agent that is cut off tries again after half a second, one, two …"""
 
 
-class Openings:
+class LinkRate:
     """How many links each node has opened lately: each costs a line of the log, and a look at the node's pods."""
 
     _SECONDS = 10.0

@@ -12,13 +12,13 @@ from scheduler.cache.refusals import Refusal
 from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.scores.table import NodeChoice
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 
 class Bind(msgspec.Struct, frozen=True):
     """One pod to bind."""
 
-    pod: Named
+    pod: NamedObject
     placement: Placement
     created_seconds: float
 
@@ -37,7 +37,7 @@ class Note(msgspec.Struct, frozen=True):
     `nominated` is its new nominatedNodeName, empty to clear it, None to leave it as it is.
     """
 
-    pod: Named
+    pod: NamedObject
     message: str
     first: bool = True
     nominated: str | None = None
@@ -50,7 +50,7 @@ class Eviction(msgspec.Struct, frozen=True):
     `note` is the Event's text.
     """
 
-    pod: Named
+    pod: NamedObject
     reason: str
     message: str
     note: str
@@ -60,7 +60,7 @@ class Notice(msgspec.Struct, frozen=True):
     """A pod of `node` is told when it goes (Unix time); None: not any more."""
 
     node: str
-    pod: Named
+    pod: NamedObject
     deadline_seconds: float | None
     reason: str = ""
 
@@ -68,7 +68,7 @@ class Notice(msgspec.Struct, frozen=True):
 class GangCondition(msgspec.Struct, frozen=True):
     """A condition for scheduling.k8s.io's PodGroup."""
 
-    gang: Named
+    gang: NamedObject
     condition: Condition
 
     @property
@@ -80,7 +80,7 @@ class GangCondition(msgspec.Struct, frozen=True):
 class GangEvent(msgspec.Struct, frozen=True):
     """An Event on a PodGroup."""
 
-    gang: Named
+    gang: NamedObject
     reason: str
     message: str
     warning: bool = True
@@ -89,7 +89,7 @@ class GangEvent(msgspec.Struct, frozen=True):
 class GangNote(msgspec.Struct, frozen=True):
     """A PodGroup's new status; `marks` are written before it, None leaves them."""
 
-    gang: Named
+    gang: NamedObject
     status: GangStatus
     marks: Notes | None = None
 
@@ -118,9 +118,9 @@ class Turn(msgspec.Struct):
     evictions: list[Eviction] = msgspec.field(default_factory=list)
     spared: list[str] = msgspec.field(default_factory=list)
     notices: list[Notice] = msgspec.field(default_factory=list)
-    invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
+    invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
-    unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
+    unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
     gone: list[WorkloadId] = msgspec.field(default_factory=list)
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0

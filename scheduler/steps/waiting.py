@@ -15,7 +15,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import NOTHING, need_of
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.preempting import UNDER_WAY, text_of
@@ -49,7 +49,7 @@ class Waiting:
             turn.add(self._said(explain.released(release, self._nodes, now)))
             turn.gang_events += self._statuses.announced(release)
             for pod in release.evict:
-                named = Named(pod.namespace, pod.name, pod.uid, pod.spec.scheduler_name)
+                named = NamedObject(pod.namespace, pod.name, pod.uid, pod.spec.scheduler_name)
                 turn.evictions.append(Eviction(named, release.reason.value, release.detail, release.detail))
         return turn
 

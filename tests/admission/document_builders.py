@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from admission_builders import Cluster
 
-from admission.checked import Checked
+from admission.checked import CheckResult
 from admission.documents import check
 
 
@@ -19,7 +19,9 @@ def config(name: str = "slo-controller-config", **data: Any) -> bytes:
     return msgspec.json.encode({"metadata": {"name": name, "namespace": "koordinator-system"}, "data": texts})
 
 
-def checked(raw: bytes, kind: str = "ConfigMap", group: str = "", *, old: bytes | None = None, **nodes: Any) -> Checked:
+def checked(
+    raw: bytes, kind: str = "ConfigMap", group: str = "", *, old: bytes | None = None, **nodes: Any
+) -> CheckResult:
     found = check(group, kind, raw, old, Cluster(nodes=nodes))
     assert found is not None
     return found

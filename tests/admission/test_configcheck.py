@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from document_builders import checked, cluster, config, entry
 
-from admission.checked import Checked
+from admission.checked import CheckResult
 
 GOOD: dict[str, Mapping[str, Any]] = {
     "nothing": {},
@@ -162,7 +162,7 @@ def scheduler_config(args: str) -> bytes:
 
 def test_the_schedulers_config() -> None:
     """What the scheduler could not read is refused, what nothing acts on draws a warning, the rest neither."""
-    assert checked(scheduler_config("enablePreemption: true")) == Checked()
+    assert checked(scheduler_config("enablePreemption: true")) == CheckResult()
     (refusal,) = checked(scheduler_config("enablePreemption: maybe")).refusals
     assert refusal.startswith("ConfigMap koordinator-system/koord-scheduler-config: data[")
     assert "args.enablePreemption: is 'maybe'" in refusal
@@ -258,16 +258,16 @@ def test_a_rule_that_is_off_all_the_same(fields: Mapping[str, Any], words: str) 
     for found in (checked(config(**cluster("resource_threshold_config", **fields))), of_node):
         (told,) = found.warnings
         assert found.refusals == () and words in told
-    assert checked(config(**cluster("resource_threshold_config", enable=False, **fields))) == Checked()
+    assert checked(config(**cluster("resource_threshold_config", enable=False, **fields))) == CheckResult()
 
 
 def test_an_entry_may_complete_what_the_cluster_began() -> None:
     """What holds on a node counts: the cluster's values, and the entry's over them."""
     rule = {**SATISFACTION, "enable": True}
     whole = {"clusterStrategy": rule, "nodeStrategies": [entry(cpuEvictBESatisfactionUpperPercent=90)]}
-    assert checked(config(resource_threshold_config=whole)) == Checked()
+    assert checked(config(resource_threshold_config=whole)) == CheckResult()
     zero = cluster("resource_threshold_config", cpuEvictBESatisfactionLowerPercent=0)
-    assert checked(config(**zero)) == Checked()
+    assert checked(config(**zero)) == CheckResult()
 
 
 def network(**classes: Any) -> dict[str, Any]:

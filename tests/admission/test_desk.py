@@ -11,7 +11,7 @@ from admission_builders import BATCH, Cluster, profile, raw_pod
 from admission.core.evictions import StoredPod
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
-from admission.desk import Desk
+from admission.desk import ReviewHandler
 from admission.evictions import EvictionReviewer
 from admission.ports import Reply
 from admission.reviewer import Reviewer
@@ -42,7 +42,7 @@ def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) ->
         known.namespaces.setdefault(name, {"koordinator.sh/enable-colocation": "true"})
 
     evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
-    desk = Desk(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
+    desk = ReviewHandler(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
     return asyncio.run(desk.handle(path, body))
 
 

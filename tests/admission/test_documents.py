@@ -9,7 +9,7 @@ import pytest
 from admission_builders import Cluster
 from document_builders import checked, cluster, config
 
-from admission.checked import Checked
+from admission.checked import CheckResult
 from admission.documents import check
 from kube.dialects.unserved import KINDS as UNSERVED_KINDS
 from kube.dialects.unserved import UnservedKind
@@ -17,7 +17,7 @@ from kube.dialects.unserved import UnservedKind
 
 def test_other_config_maps_are_nobody_s_business() -> None:
     """Whatever they hold."""
-    assert checked(config("other", colocation_config="{")) == Checked()
+    assert checked(config("other", colocation_config="{")) == CheckResult()
 
 
 SLO_BAD: dict[str, tuple[Any, str]] = {
@@ -43,7 +43,7 @@ def test_node_slo(spec: Any, words: str) -> None:
 def test_good_node_slo() -> None:
     """Silent sections are fine."""
     raw = b'{"metadata":{"name":"n"},"spec":{"cpuBurstStrategy":null,"extensions":{}}}'
-    assert checked(raw, "NodeSLO", "slo.koordinator.sh") == Checked()
+    assert checked(raw, "NodeSLO", "slo.koordinator.sh") == CheckResult()
 
 
 def test_kinds_that_nobody_checks() -> None:
@@ -137,4 +137,4 @@ def test_a_job_that_names_a_queue() -> None:
     assert held.startswith("Job ns/j: spec.suspend is true, and where Kueue does not run itself, nothing resumes it")
     assert "metadata.labels[kueue.x-k8s.io/queue-name]=team-a" in queue
     plain = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"suspend": True}}
-    assert checked(msgspec.json.encode(plain), "Job", "batch") == Checked()
+    assert checked(msgspec.json.encode(plain), "Job", "batch") == CheckResult()

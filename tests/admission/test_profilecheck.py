@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from admission_builders import BATCH_SPEC, Cluster, profile
 
-from admission.checked import Checked
+from admission.checked import CheckResult
 from admission.documents import check
 
 
-def profile_check(*others: Any, old: bytes | None = None, **spec: Any) -> Checked:
+def profile_check(*others: Any, old: bytes | None = None, **spec: Any) -> CheckResult:
     raw = msgspec.json.encode({"metadata": {"name": "batch"}, "spec": spec})
     found = check("config.koordinator.sh", "ClusterColocationProfile", raw, old, Cluster(*others))
     assert found is not None
@@ -21,7 +21,7 @@ def profile_check(*others: Any, old: bytes | None = None, **spec: Any) -> Checke
 
 def test_the_usual_profile_is_fine() -> None:
     """S27."""
-    assert profile_check(**BATCH_SPEC) == Checked()
+    assert profile_check(**BATCH_SPEC) == CheckResult()
 
 
 PROFILES: dict[str, tuple[dict[str, Any], str]] = {

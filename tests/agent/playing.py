@@ -18,7 +18,7 @@ from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.files.statefile import StateFile
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings, Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings
 from agent.tick import Tick
@@ -158,7 +158,7 @@ class Scenario:
         reader = CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread)
         self.host = host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
         self._opened += [reader, host]
-        senses = Senses(Discovery(self.cgroups, self.layout, None), reader, host)
+        senses = ObserverSources(Discovery(self.cgroups, self.layout, None), reader, host)
         observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
         self.refusing = Refusing(self.executor)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.report.node_patches import NodePatches, Overtaken
+from agent.report.node_patches import NodePatches, Superseded
 from embedded.tests.apiserver.conftest import Live, start_live
 from kube.client import KubeClient, path_of
 from model.resources import BATCH_CPU
@@ -87,7 +87,7 @@ async def offer(node: NodePatches, millis: int) -> bool:
     amounts = {BATCH_CPU: str(millis)}
     try:
         await node.offer({"status": {"capacity": amounts, "allocatable": amounts}}, {BATCH_CPU: millis}, {})
-    except Overtaken:
+    except Superseded:
         return False
     return True
 

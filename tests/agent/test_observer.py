@@ -24,7 +24,7 @@ from agent.core.observe.observation import (
     PodPlace,
     Stall,
 )
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings
 from model.nodesettings import NodeSettings
 from model.pod.pod import Pod
@@ -80,7 +80,7 @@ class FakeNode:
         self.pages: tuple[int, int] | None = (60, 65_536)
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
-        senses = Senses(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
+        senses = ObserverSources(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
         self.observer = NodeObserver(Layout(), senses, lambda: (1000.0, 5.0))
 
     def pods(self) -> Mapping[str, PodDirectory]:

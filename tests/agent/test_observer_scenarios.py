@@ -14,7 +14,7 @@ from agent.core.observe.recording import Scenario, ScenarioPod
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, Inotify, find_layout
 from agent.edge.host import HostReader
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings
 from cgroup_fixtures.scenarios import names, open_scenario, pread
 from model.pod.pod import Pod
@@ -40,7 +40,7 @@ class Player:
         self.cgroups = CgroupReader(self.mount, files, slow_passes=1, pread=pread)
         self.discovery = Discovery(self.mount, self.layout, Inotify())
         self.host = HostReader(self.root / "proc")
-        senses = Senses(self.discovery, self.cgroups, self.host)
+        senses = ObserverSources(self.discovery, self.cgroups, self.host)
         self.observer = NodeObserver(self.layout, senses, lambda: (0.0, 0.0))
         self.facts = ClusterFacts(None, tuple(map(listed, self.scenario.pods)))
 

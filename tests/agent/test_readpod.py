@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from agent.readpod import ErrorOfOurs, read_pod
+from agent.readpod import InternalError, read_pod
 from kube import objects
 from model.fault import ConfigurationFault
 
@@ -26,12 +26,12 @@ def test_an_amount_that_is_none() -> None:
     container = objects.Container("c", objects.Resources({"cpu": "much"}))
     with pytest.raises(ConfigurationFault, match="Pod ns/a: container c") as caught:
         read_pod(pod(containers=[container]))
-    assert not isinstance(caught.value, ErrorOfOurs)
+    assert not isinstance(caught.value, InternalError)
 
 
 def test_an_error_of_ours() -> None:
     """Whoever reads the log finds where; the agent goes on."""
-    with pytest.raises(ErrorOfOurs, match="Pod ns/a: cannot be read by an error of the agent: TypeError") as caught:
+    with pytest.raises(InternalError, match="Pod ns/a: cannot be read by an error of the agent: TypeError") as caught:
         read_pod(pod(containers=cast(Any, None)))
     assert isinstance(caught.value.__cause__, TypeError)
 

@@ -14,7 +14,7 @@ from agent.core.observe.prediction import PredictionPolicy
 from agent.edge.journal import JournalFile
 from agent.ports import TickResult
 from agent.replay import Replayed, replay
-from agent.report.journal import Head
+from agent.report.journal import JournalHead
 from agent.settings import AgentSettings
 from model.fault import ConfigurationFault
 from model.reason import Reason
@@ -43,7 +43,9 @@ class Recorded(Scenario):
 
     def begin_again(self) -> None:
         """A new file, as after a restart that lost nothing; the one before is FILE.1."""
-        self.journal = JournalFile(self.path, self.largest, lambda: Head(self.layout, self.settings, self.tick.state))
+        self.journal = JournalFile(
+            self.path, self.largest, lambda: JournalHead(self.layout, self.settings, self.tick.state)
+        )
         self.sinks = (self.journal,)
         self.journal.begin()
 

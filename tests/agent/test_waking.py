@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from agent.core.limit.watch import WakeCause
-from agent.waking import Waking
+from agent.waking import EarlyTicks
 
 
 def test_the_first_goes_at_once_the_others_together() -> None:
     """One wake per half second; what came in between is served at its end."""
     woken: list[float] = []
     now = 10.0
-    waking = Waking(lambda: woken.append(now))
+    waking = EarlyTicks(lambda: woken.append(now))
     waking.settle(now)
     waking.ask(WakeCause.CPU_USE)
     waking.settle(now)
@@ -29,7 +29,7 @@ def test_the_first_goes_at_once_the_others_together() -> None:
 def test_what_was_seen_wakes_nobody() -> None:
     """Seeing counts, asking wakes."""
     woken: list[int] = []
-    waking = Waking(lambda: woken.append(1))
+    waking = EarlyTicks(lambda: woken.append(1))
     waking.saw(WakeCause.CPU_PRESSURE)
     waking.settle(0.0)
     assert woken == [] and waking.fired[WakeCause.CPU_PRESSURE] == 1 and sum(waking.wakes.values()) == 0

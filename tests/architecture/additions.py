@@ -376,7 +376,7 @@ from cli.simulate.cluster_objects import CLUSTER_KINDS
 from cli.simulate.manifests import Manifests
 from kube.client import KubeClient
 from scheduler.edge.kubernetes import KubernetesWatch
-from scheduler.cache.facts import Seen
+from scheduler.cache.facts import ObjectSeen
 from scheduler.cache.related_objects import RelatedObjectsCache
 
 served = (pathlib.Path(sys.argv[1]) / "served.json").read_bytes()
@@ -409,7 +409,7 @@ async def seen():
 refused = []
 cache = RelatedObjectsCache(lambda where, metadata, message: refused.append(message))
 for fact in asyncio.run(seen()):
-    if isinstance(fact, Seen) and cache.reads(fact.change.object):
+    if isinstance(fact, ObjectSeen) and cache.reads(fact.change.object):
         cache.apply(fact.change)
 assert cache.closed_racks == {"r7"}, cache.closed_racks
 assert [message for message in refused if "Closure empty: spec.rack: is empty" in message], refused

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.diagnostics import AgentDiagnosticsClient, SchedulerDiagnosticsClient, Secure
+from cli.diagnostics import AgentDiagnosticsClient, SchedulerDiagnosticsClient, TlsAccess
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault, PeerFault
 from model.placement import Scored, ScoreTerm
@@ -219,4 +219,4 @@ def test_a_token_that_cannot_be_used(token: str | None, words: str, tmp_path: Pa
     if token is not None:
         (tmp_path / "token").write_text(token)
     with pytest.raises(ConfigurationFault, match=f"{tmp_path / 'token'}: {words}"):
-        SchedulerDiagnosticsClient("127.0.0.1:1", Secure(tmp_path / "ca", tmp_path / "token"))
+        SchedulerDiagnosticsClient("127.0.0.1:1", TlsAccess(tmp_path / "ca", tmp_path / "token"))

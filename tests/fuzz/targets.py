@@ -242,7 +242,7 @@ def _journal() -> bytes:
     """A short journal as the agent writes it today; a file would be stale after each change of its format."""
     node = SimulatedNode(3, pods=1)
     tick = Tick(LAYOUT, AgentSettings(), node.ports(), ())
-    lines = [msgspec.json.encode(journal.Head(LAYOUT, AgentSettings(), tick.state))]
+    lines = [msgspec.json.encode(journal.JournalHead(LAYOUT, AgentSettings(), tick.state))]
     writer = journal.LineWriter()
     for _ in range(3):
         node.advance()

@@ -16,7 +16,7 @@ from admission.core.validate import PodRules
 from admission.reviewer import Path, Reviewer, read
 from embedded.apiserver.apimachinery.json_patch import json_patch
 from kube.dialects.coverage.of_node import in_node
-from kube.dialects.coverage.rows import Standing, Surface
+from kube.dialects.coverage.rows import Support, Surface
 from kube.dialects.coverage.table import ROWS
 
 MANUALS = manuals()
@@ -91,7 +91,7 @@ def test_the_documents_cover_what_is_not_honoured() -> None:
     missing = {
         row.name
         for row in ROWS
-        if row.surface in surfaces and row.standing is not Standing.HONOURED and row.told not in told
+        if row.surface in surfaces and row.standing is not Support.HONOURED and row.told not in told
     }
     assert missing <= RARE
 

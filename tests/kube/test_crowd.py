@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube.crowd import Bounds, ConnectionStage, Crowd
+from kube.crowd import ConnectionBounds, ConnectionLimit, ConnectionStage
 
 GREETING, SILENT, IDLE, BUSY = ConnectionStage
 
@@ -24,17 +24,17 @@ GREETING, SILENT, IDLE, BUSY = ConnectionStage
 )
 def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, ConnectionStage]], cut: list[str]) -> None:
     """A member's name begins with its peer."""
-    crowd: Crowd[str] = Crowd(Bounds(*(99, 99)))
+    crowd: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(*(99, 99)))
     for now, (name, stage) in enumerate(members):
         crowd.enter(name, name[0], now)
         crowd.reach(name, stage, now)
-    crowd.bounds = Bounds(*bounds)
+    crowd.bounds = ConnectionBounds(*bounds)
     assert crowd.enter("new", "c", 99) == cut
     assert set(crowd) == {name for name, _ in members} - set(cut) | {"new"}
 
 
 def test_time_begins_again_with_each_stage() -> None:
-    crowd: Crowd[str] = Crowd(Bounds(9, 9))
+    crowd: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(9, 9))
     for name in ("x", "y"):
         crowd.enter(name, "a", 0)
     crowd.reach("x", SILENT, 5)

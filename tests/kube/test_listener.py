@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from admission.edge.memoryfiles import MemoryFiles
-from kube.crowd import Bounds
-from kube.listener import TlsListener, Waits
+from kube.crowd import ConnectionBounds
+from kube.listener import HandshakeTimeouts, TlsListener
 from kube.tls import ServerCertificate
 from kube.x509 import Authority
 
 CA = Authority.create("test", datetime.now(UTC), timedelta(days=1))
-BOUNDS = Bounds(connections=64, greetings=16)
+BOUNDS = ConnectionBounds(connections=64, greetings=16)
 _MANY_DESCRIPTORS = 8192
 
 
@@ -73,7 +73,9 @@ class Scene:
             peer.close()
 
 
-def play(play_scene: Callable[[Scene], Awaitable[None]], waits: Waits, bounds: Bounds = BOUNDS) -> None:
+def play(
+    play_scene: Callable[[Scene], Awaitable[None]], waits: HandshakeTimeouts, bounds: ConnectionBounds = BOUNDS
+) -> None:
     async def run() -> None:
         files = MemoryFiles(CA.issue("server", ("localhost",), datetime.now(UTC), timedelta(hours=1)))
         context = ServerCertificate(files.files).newest().context
@@ -93,7 +95,7 @@ def play(play_scene: Callable[[Scene], Awaitable[None]], waits: Waits, bounds: B
     asyncio.run(run())
 
 
-PATIENT = Waits(handshake_seconds=20, first_seconds=20)
+PATIENT = HandshakeTimeouts(handshake_seconds=20, first_seconds=20)
 
 
 @pytest.mark.parametrize("first", [b"", b"\x16\x03\x01"], ids=["nothing", "half a hello"])
@@ -135,7 +137,7 @@ def test_connections_are_bounded_too() -> None:
         for _, writer in (busy, *clients):
             writer.close()
 
-    play(scene, PATIENT, Bounds(connections=8, greetings=4))
+    play(scene, PATIENT, ConnectionBounds(connections=8, greetings=4))
 
 
 @pytest.mark.parametrize("finishes", [True, False], ids=["silent after its handshake", "no handshake"])
@@ -152,7 +154,7 @@ def test_who_says_nothing_is_cut_off(finishes: bool) -> None:
         while it.listener.connections:
             await asyncio.sleep(0.02)
 
-    play(scene, Waits(handshake_seconds=0.2, first_seconds=0.2))
+    play(scene, HandshakeTimeouts(handshake_seconds=0.2, first_seconds=0.2))
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ import yaml
 
 from embedded.apiserver.authentication.token_file import TokenFile
 from local.accounts import give_agent_tokens, kubeconfig_of, link_token_of, users, write_secrets
-from local.choices import Choices, Slot
+from local.choices import Choices, NodeSlot
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault
 from tests.kube.conftest import ScriptedServer, says
 
-SLOT = Slot(1, "worker", "abc-1", "-1")
+SLOT = NodeSlot(1, "worker", "abc-1", "-1")
 NODE = {"metadata": {"name": "worker", "uid": "u-1"}}
 
 

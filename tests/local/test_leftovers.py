@@ -15,7 +15,7 @@ import pytest
 
 from embedded.cgroups.ownership import started_ticks
 from embedded.tests.dummies import alive, until
-from local.leftovers import CGROUP_ROOT, Trees, end_processes
+from local.leftovers import CGROUP_ROOT, NodeCgroups, end_processes
 
 CPU = CGROUP_ROOT / "cpu"
 needs_cgroups = pytest.mark.skipif(
@@ -31,8 +31,8 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def trees(root: Path, id_: str = "a") -> Trees:
-    return Trees((id_,), root / "simulated", root)
+def trees(root: Path, id_: str = "a") -> NodeCgroups:
+    return NodeCgroups((id_,), root / "simulated", root)
 
 
 def made(root: Path, *names: str) -> None:

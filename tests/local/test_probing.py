@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.probing import Door, unanswered
+from local.probing import ProbeAddress, unanswered
 
 ANSWERS = {
     "well": (b"HTTP/1.1 200 OK\r\n\r\nok", ""),
@@ -31,7 +31,7 @@ def test_any_answer_of_a_live_loop_counts(answer: bytes, why: str) -> None:
 
     async def story() -> str:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            return await unanswered(Door("127.0.0.1", server.sockets[0].getsockname()[1]), 20.0)
+            return await unanswered(ProbeAddress("127.0.0.1", server.sockets[0].getsockname()[1]), 20.0)
 
     found = asyncio.run(story())
     assert why in found if why else found == ""
@@ -47,8 +47,8 @@ def test_a_socket_is_asked_where_there_is_one(tmp_path: Path) -> None:
 
     async def story() -> tuple[str, str]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            served = await unanswered(Door(socket=str(tmp_path / "s")), 20.0)
-        return served, await unanswered(Door(socket=str(tmp_path / "none")), 20.0)
+            served = await unanswered(ProbeAddress(socket=str(tmp_path / "s")), 20.0)
+        return served, await unanswered(ProbeAddress(socket=str(tmp_path / "none")), 20.0)
 
     served, nobody = asyncio.run(story())
     assert served == "it says 503: ticks have stopped" and nobody.startswith("FileNotFoundError")
@@ -61,10 +61,10 @@ def test_silence_and_nobody_are_told_apart() -> None:
         held = []
         async with await asyncio.start_server(lambda *pair: held.append(pair), "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            silent = await unanswered(Door("127.0.0.1", port), 0.2)
+            silent = await unanswered(ProbeAddress("127.0.0.1", port), 0.2)
             for _, writer in held:
                 writer.close()
-        return silent, await unanswered(Door("127.0.0.1", port), 20.0)
+        return silent, await unanswered(ProbeAddress("127.0.0.1", port), 20.0)
 
     silent, nobody = asyncio.run(story())
     assert silent == "no answer within 0 s"

@@ -15,7 +15,7 @@ from embedded.node.pods.pressure import Signal, parse_thresholds
 from embedded.node.settings import Kernel
 from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices
-from local.probing import Door
+from local.probing import ProbeAddress
 from local.programs import (
     Program,
     bootstrap_files,
@@ -92,7 +92,7 @@ def test_every_program_can_be_asked_whether_it_is_alive(tmp_path: Path) -> None:
             assert program.door is not None
             door = program.door(told[program.name])
             if program.name == "agent":
-                assert door == Door(socket="/p")
+                assert door == ProbeAddress(socket="/p")
             else:
                 assert door.port > 0 and door.tls == (program.name in ("apiserver", "node", "simnodes"))
 

@@ -13,7 +13,7 @@ import pytest
 from embedded.child_process import ProgramFault
 from embedded.tests.dummies import alive, answering, dummy, kill, lines_of
 from local.liveness import LivenessPolicy
-from local.probing import Door
+from local.probing import ProbeAddress
 from local.programs import Bound, Program
 from local.rundir import RunDirectory
 from local.supervisor import RestartPace, Supervisor
@@ -190,7 +190,7 @@ async def hanging(tmp_path: Path, restart: bool) -> AsyncIterator[tuple[Supervis
         program = Program(
             "hangs",
             lambda bound: answering(run.ready_file_of("hangs")),
-            door=lambda ready: Door("127.0.0.1", ready["port"]),
+            door=lambda ready: ProbeAddress("127.0.0.1", ready["port"]),
             restart=restart,
         )
         supervisor = Supervisor(run, [program], told.append, pace=RestartPace(0.05, QUICK))

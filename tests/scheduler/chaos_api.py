@@ -24,7 +24,7 @@ from model.resources import BATCH_CPU
 from model.workload import Notes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 POD_CPU = 500
 OWNER = objects.OwnerReference("batch/v1", "Job", "job", "uid-job", controller=True)
@@ -167,7 +167,7 @@ class ChaosApi:
         pod = self.pods.get(placement.pod_key.partition("/")[2])
         return pod is not None and (pod.metadata.uid, pod.spec.node_name) == (placement.pod_uid, placement.node)
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+    async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         name = self._tried(pod.key, pod.uid)
         self._answer(self._dice(lossy=False))
         assert not self.pods[name].spec.node_name, f"{name} is bound, and told that it is not"
@@ -177,7 +177,7 @@ class ChaosApi:
             status = msgspec.structs.replace(status, nominated_node_name=nominated)
         self._put(msgspec.structs.replace(self.pods[name], status=status))
 
-    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
         self._answer(self._dice(lossy=False))
         found = self.groups.get(gang.name)
         if found is None or found.metadata.uid != gang.uid:
@@ -185,7 +185,7 @@ class ChaosApi:
         self.groups[gang.name] = msgspec.structs.replace(found, status=objects.PodGroupStatus(status.phase))
         self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
-    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
         self._answer(self._dice(lossy=False))
         found = self.groups.get(gang.name)
         if found is None or found.metadata.uid != gang.uid:
@@ -193,10 +193,10 @@ class ChaosApi:
         self.groups[gang.name] = marked(found, marks)
         self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
-    async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
+    async def group_condition(self, gang: NamedObject, condition: objects.Condition) -> None:
         self._answer(self._dice(lossy=False))
 
-    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
         found = self.pods.get(pod.name)
         if found is None or found.metadata.uid != pod.uid:
             return

@@ -23,7 +23,7 @@ from model.placement import Placement
 from model.workload import GangPhase, Notes
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
-from scheduler.ports import Binder, Named, StatusWriter
+from scheduler.ports import Binder, NamedObject, StatusWriter
 
 STATUS = GangStatus(GangPhase.SCHEDULING, 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
 PARTIAL, WHOLE = Notes(1_700_000_000.0), Notes(0.0, 1_700_000_100.0)
@@ -120,12 +120,12 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 def test_writes(subject: Subject) -> None:
     """Condition, then binding: the pod is on its node and says nothing of waiting; a PodGroup shows its status."""
-    named, marks = Named("default", "p1", subject.uid("p1")), list[Notes]()
+    named, marks = NamedObject("default", "p1", subject.uid("p1")), list[Notes]()
 
     async def tell(_: Binder, writer: StatusWriter) -> None:
         await writer.unscheduled(named, "first", first=True)
         await writer.unscheduled(named, "second", first=False)
-        gang = Named("default", "train", subject.uid("train"))
+        gang = NamedObject("default", "train", subject.uid("train"))
         await writer.gang_marks(gang, PARTIAL)
         marks.append(await asyncio.to_thread(subject.gang_marks))
         await writer.gang_status(gang, STATUS)
@@ -163,7 +163,7 @@ def test_ordinary_refusals(subject: Subject) -> None:
         await binder.bind(Placement("default/p1", uid, "n1"))
         await refused(binder, Placement("default/p1", uid, "n1"), 409)
         with pytest.raises(KubernetesFault) as fault:
-            await writer.unscheduled(Named("default", "absent", "none"), "x", first=True)
+            await writer.unscheduled(NamedObject("default", "absent", "none"), "x", first=True)
         assert fault.value.status == 404
 
     subject.run(body)

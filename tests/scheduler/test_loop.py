@@ -78,7 +78,7 @@ def test_of_a_nodemetric_the_newest_word_is_read() -> None:
         loop = loop_of(FakeBinder(), FakeClock(), [True])
         for node, word in itertools.product(("n1", "n2"), range(1_000)):
             metric = objects.NodeMetric(objects.Metadata(node), None, f"word {word}")
-            loop.tell(facts.Seen(Change(ChangeKind.MODIFIED, metric)))
+            loop.tell(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric)))
         loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
         async with asyncio.TaskGroup() as group:
             turn = loop.step(group)

@@ -16,13 +16,13 @@ from model.workload import GangPhase, Notes, WorkloadId
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangNote, Note, Turn
 
-POD = Named("default", "p1", "u1")
-GANG = Named("default", "train", "u2")
+POD = NamedObject("default", "p1", "u1")
+GANG = NamedObject("default", "train", "u2")
 
 
 class SlowWriter(FakeWriter):
@@ -32,7 +32,7 @@ class SlowWriter(FakeWriter):
         super().__init__()
         self.begun, self.go = asyncio.Event(), asyncio.Event()
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+    async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         self.begun.set()
         await self.go.wait()
         await super().unscheduled(pod, message, first=first, nominated=nominated)
@@ -235,9 +235,9 @@ def test_who_does_not_lead_writes_nothing() -> None:
         outlets = Outlets(binder, writer, evictor, FakeAnnouncer(), leading=lambda: bool(leads))
         turn = Turn(
             batches=[batch()],
-            notes=[Note(Named("default", "p2", "u3"), "waits")],
+            notes=[Note(NamedObject("default", "p2", "u3"), "waits")],
             gang_notes=[GangNote(GANG, GangStatus(GangPhase.RUNNING))],
-            evictions=[Eviction(Named("default", "p3", "u4"), "PreemptionByScheduler", "m", "n")],
+            evictions=[Eviction(NamedObject("default", "p3", "u4"), "PreemptionByScheduler", "m", "n")],
         )
         async with asyncio.TaskGroup() as group:
             Publisher(outlets, FakeMeter(), FakeClock(), AT_ONCE).publish(turn, group, told.append)
@@ -303,7 +303,7 @@ class SlowBinder(FakeBinder):
 
 
 def lone(count: int) -> Turn:
-    pods = [Named("default", f"p{number}", f"u{number}") for number in range(count)]
+    pods = [NamedObject("default", f"p{number}", f"u{number}") for number in range(count)]
     binds = [Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods]
     return Turn(batches=[BindingBatch(WorkloadId.pod(bind.pod.key), False, (bind,)) for bind in binds])
 
@@ -347,7 +347,7 @@ def test_a_binding_that_hangs_holds_up_no_decision() -> None:
 
 
 def gang_of(size: int) -> BindingBatch:
-    pods = [Named("default", f"m{number}", f"v{number}") for number in range(size)]
+    pods = [NamedObject("default", f"m{number}", f"v{number}") for number in range(size)]
     return BindingBatch(
         WorkloadId.gang("default/train"), True, tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods)
     )

@@ -8,7 +8,7 @@ from model.decision import Term
 from model.resources import BATCH_CPU, BATCH_MEMORY
 from tests.view.nodes import BATCH_CPU as DECIDED
 from tests.view.nodes import BATCH_MEMORY as MEMORY
-from view.replayed import Point, Slice, comparison, differences, lent_names
+from view.replayed import Point, TimeSlice, comparison, differences, lent_names
 
 
 def test_the_same_decisions_have_no_differences() -> None:
@@ -47,7 +47,7 @@ def test_few_ticks_have_a_line_each() -> None:
     """Lent and would be lent in CPUs; then the figures of all ticks."""
     found = comparison([point(10, 1000, 2000), point(11, 3000, 2000)])
     assert found.title == "2 ticks, each line one of them"
-    assert found.slices == (Slice(10, ("1.000", "2.000")), Slice(11, ("3.000", "2.000")))
+    assert found.slices == (TimeSlice(10, ("1.000", "2.000")), TimeSlice(11, ("3.000", "2.000")))
     assert found.figures == (("average", "2.000", "2.000"), ("least", "1.000", "2.000"), ("most", "3.000", "2.000"))
     assert found.heads == (("", "batch-cpu", "in CPUs"), ("from (UTC)", "lent", "would lend"))
 
@@ -56,4 +56,4 @@ def test_many_ticks_are_averaged() -> None:
     """At most twenty lines."""
     found = comparison([point(at, 1000 * (at % 2), 0) for at in range(40)])
     assert found.title == "40 ticks, each line the average of 2"
-    assert len(found.slices) == 20 and found.slices[1] == Slice(2, ("0.500", "0.000"))
+    assert len(found.slices) == 20 and found.slices[1] == TimeSlice(2, ("0.500", "0.000"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Standing, Surface
+from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Support, Surface
 
 _EXTENSION = "apis/extension/"
 _QUOTA = "quota.scheduling.koordinator.sh/"
@@ -17,13 +17,13 @@ _NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Suble
 
 
 def _label(
-    area: Area, field: str, standing: Standing, told: str, example: str = "true", reader: str = "", **more: Any
+    area: Area, field: str, standing: Support, told: str, example: str = "true", reader: str = "", **more: Any
 ) -> CoverageRow:
     return CoverageRow(Surface.POD_LABEL, area, field, standing, told, reader=reader, example=example, **more)
 
 
 def _annotation(
-    area: Area, field: str, standing: Standing, told: str, example: str, reader: str = "", **more: Any
+    area: Area, field: str, standing: Support, told: str, example: str, reader: str = "", **more: Any
 ) -> CoverageRow:
     source = _EXTENSION if field.startswith(("scheduling.", "internal.")) else "apis/slo/v1alpha1/pod.go"
     return CoverageRow(Surface.POD_ANNOTATION, area, field, standing, told, source, reader, example=example, **more)
@@ -33,7 +33,7 @@ _LABELS = (
     _label(
         Area.LENDING,
         "koordinator.sh/qosClass",
-        Standing.HONOURED,
+        Support.HONOURED,
         "best effort: lives on lent resources, is suppressed and evicted",
         "BE",
         "kube/dialects/koordinator/labels.py",
@@ -43,7 +43,7 @@ _LABELS = (
     _label(
         Area.LENDING,
         "koordinator.sh/qosClass",
-        Standing.HONOURED,
+        Support.HONOURED,
         "online: protected from best effort",
         "LS",
         "kube/dialects/koordinator/labels.py",
@@ -53,7 +53,7 @@ _LABELS = (
     _label(
         Area.CPU_BINDING,
         "koordinator.sh/qosClass",
-        Standing.PARTLY,
+        Support.PARTLY,
         "protected and counted as online, but no CPUs are bound to it: it runs on those that all share",
         "LSR",
         "kube/dialects/koordinator/labels.py",
@@ -63,7 +63,7 @@ _LABELS = (
     _label(
         Area.CPU_BINDING,
         "koordinator.sh/qosClass",
-        Standing.PARTLY,
+        Support.PARTLY,
         "counted as online; it is not put on the node's system CPUs",
         "SYSTEM",
         "kube/dialects/koordinator/labels.py",
@@ -73,7 +73,7 @@ _LABELS = (
     _label(
         Area.LENDING,
         "koordinator.sh/priority-class",
-        Standing.HONOURED,
+        Support.HONOURED,
         "the priority band, before the number",
         "koord-batch",
         "kube/dialects/koordinator/labels.py",
@@ -82,7 +82,7 @@ _LABELS = (
     _label(
         Area.EVICT,
         "koordinator.sh/priority",
-        Standing.HONOURED,
+        Support.HONOURED,
         "the order in which a node evicts, inside a band",
         "5",
         "kube/dialects/sublet/eviction.py",
@@ -91,7 +91,7 @@ _LABELS = (
     _label(
         Area.EVICT,
         "koordinator.sh/eviction-enabled",
-        Standing.HONOURED,
+        Support.HONOURED,
         "the rules by priority may evict it",
         "true",
         "kube/dialects/sublet/eviction.py",
@@ -100,7 +100,7 @@ _LABELS = (
     _label(
         Area.PREEMPTION,
         _SCHEDULING + "preemption-policy",
-        Standing.HONOURED,
+        Support.HONOURED,
         "Never: it evicts nobody",
         "Never",
         "kube/dialects/sublet/preemption.py",
@@ -109,7 +109,7 @@ _LABELS = (
     _label(
         Area.PREEMPTION,
         _SCHEDULING + "disable-preemptible",
-        Standing.HONOURED,
+        Support.HONOURED,
         "nobody preempts it",
         "true",
         "kube/dialects/sublet/preemption.py",
@@ -118,7 +118,7 @@ _LABELS = (
     _label(
         Area.PREEMPTION,
         _QUOTA + "preemptible",
-        Standing.HONOURED,
+        Support.HONOURED,
         "false: nobody preempts it",
         "false",
         "kube/dialects/sublet/preemption.py",
@@ -127,7 +127,7 @@ _LABELS = (
     _label(
         Area.QUOTA,
         _QUOTA + "*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "no quota is counted, so the pod is held against none",
         "team-a",
         source=_EXTENSION + "elastic_quota.go",
@@ -135,7 +135,7 @@ _LABELS = (
     _label(
         Area.CPU_QOS,
         "koordinator.sh/core-sched-*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "core scheduling is not used",
         "group-a",
         source="apis/slo/v1alpha1/pod.go",
@@ -143,7 +143,7 @@ _LABELS = (
     _label(
         Area.RESERVATION,
         _SCHEDULING + "reservation-ignored",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are no reservations to ignore",
         "true",
         source=_EXTENSION + "reservation.go",
@@ -151,7 +151,7 @@ _LABELS = (
     _label(
         Area.DEVICES,
         "koordinator.sh/gpu-isolation-provider",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "GPUs are not shared",
         "HAMi-core",
         source=_EXTENSION + "device_share.go",
@@ -159,7 +159,7 @@ _LABELS = (
     _label(
         Area.OTHER_QOS,
         "koordinator.sh/netQoSClass",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "network bandwidth is not divided",
         "mid_class",
         source=_EXTENSION + "constants.go",
@@ -167,7 +167,7 @@ _LABELS = (
     _label(
         Area.RESERVATION,
         _SCHEDULING + "operating-mode",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are no reservations: it runs as any other pod",
         "Reservation",
         source=_EXTENSION + "operating_pod.go",
@@ -176,7 +176,7 @@ _LABELS = (
     _label(
         Area.RESERVATION,
         _SCHEDULING + "schedule-admission-*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the pod does not wait for it; write spec.schedulingGates",
         "true",
         source=_EXTENSION + "schedule_admission.go",
@@ -184,7 +184,7 @@ _LABELS = (
     _label(
         Area.RESERVATION,
         _SCHEDULING + "scheduler-name",
-        Standing.NEVER,
+        Support.NEVER,
         "spec.schedulerName says who places the pod",
         "koord-scheduler",
         source=_EXTENSION + "multi_scheduler.go",
@@ -192,7 +192,7 @@ _LABELS = (
     _label(
         Area.RESERVATION,
         "koordinator.sh/sandbox-runtime-class",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "overhead of a sandbox is what spec.overhead says",
         "gvisor",
         source=_EXTENSION + "sandbox_runtime.go",
@@ -200,7 +200,7 @@ _LABELS = (
     _label(
         Area.GANGS,
         "pod-group.scheduling.sigs.k8s.io",
-        Standing.HONOURED,
+        Support.HONOURED,
         "the PodGroup it belongs to",
         "train",
         "kube/dialects/gangs/membership.py",
@@ -209,7 +209,7 @@ _LABELS = (
     _label(
         Area.GANGS,
         "pod-group.scheduling.sigs.k8s.io/name",
-        Standing.HONOURED,
+        Support.HONOURED,
         "a gang without a PodGroup",
         "train",
         "kube/dialects/gangs/membership.py",
@@ -218,7 +218,7 @@ _LABELS = (
     _label(
         Area.GANGS,
         "pod-group.scheduling.sigs.k8s.io/min-available",
-        Standing.HONOURED,
+        Support.HONOURED,
         "how many members it needs",
         "2",
         "kube/dialects/gangs/membership.py",
@@ -231,7 +231,7 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuBurst",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "cpu.max and cpu.max.burst of its containers stay as the kubelet set them",
         '{"policy": "auto"}',
         asks=Asks.POLICY,
@@ -239,53 +239,53 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuQOS",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "group identity is not set",
         '{"groupIdentity": 1}',
     ),
     _annotation(
         Area.MEMORY_QOS,
         "koordinator.sh/memoryQOS",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "memory.min, memory.low and memory.high of its containers stay as they are",
         '{"policy": "auto"}',
         asks=Asks.POLICY,
     ),
     _annotation(
-        Area.OTHER_QOS, "koordinator.sh/blkioQOS", Standing.NOT_YET, "its disk I/O is not limited", '{"blocks": []}'
+        Area.OTHER_QOS, "koordinator.sh/blkioQOS", Support.NOT_YET, "its disk I/O is not limited", '{"blocks": []}'
     ),
     _annotation(
         Area.OTHER_QOS,
         "koordinator.sh/networkQOS",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "its network bandwidth is not limited",
         '{"IngressLimit": "10M", "EgressLimit": "20M"}',
     ),
     _annotation(
         Area.OTHER_QOS,
         "node.koordinator.sh/resctrl",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "cache ways and memory bandwidth are not divided",
         '{"mb": {"schemata": {"percent": 20}}}',
     ),
     _annotation(
         Area.MEMORY_QOS,
         "koordinator.sh/oom-score-adj*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the kubelet's oom_score_adj stays",
         "-500",
     ),
     _annotation(
         Area.OTHER_QOS,
         "koordinator.sh/cgroup-override*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "limits of its containers stay as the kubelet set them",
         '{"memory": {"max": "512Mi"}}',
     ),
     _annotation(
         Area.EVICT,
         "koordinator.sh/eviction-policy",
-        Standing.HONOURED,
+        Support.HONOURED,
         "which rules may evict it",
         '["BEMemoryEvict"]',
         "kube/dialects/sublet/eviction.py",
@@ -293,7 +293,7 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.EVICT,
         "koordinator.sh/eviction-priority",
-        Standing.HONOURED,
+        Support.HONOURED,
         "the order of eviction",
         "-5",
         "kube/dialects/sublet/eviction.py",
@@ -301,7 +301,7 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.LENDING,
         "node.koordinator.sh/extended-resource-spec",
-        Standing.HONOURED,
+        Support.HONOURED,
         "written by admission for other readers; limits come from the pod's spec",
         '{"containers": {}}',
         "admission/core/resourcespec.py",
@@ -312,21 +312,21 @@ _SCHEDULING_ANNOTATIONS = (
     _annotation(
         Area.CPU_BINDING,
         _SCHEDULING + "resource-spec",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the scheduler binds no CPUs",
         '{"preferredCPUBindPolicy": "FullPCPUs"}',
     ),
     _annotation(
         Area.CPU_BINDING,
         _SCHEDULING + "numa-topology-spec",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the scheduler chooses no NUMA node",
         '{"numaTopologyPolicy": "SingleNUMANode"}',
     ),
     _annotation(
         Area.CPU_BINDING,
         _SCHEDULING + "resource-status",
-        Standing.PARTLY,
+        Support.PARTLY,
         "best effort keeps off these CPUs and its amounts are counted in these NUMA nodes; nobody writes its cpuset",
         '{"cpuset": "2-3"}',
         "kube/dialects/koordinator/labels.py",
@@ -334,7 +334,7 @@ _SCHEDULING_ANNOTATIONS = (
     _annotation(
         Area.LOAD,
         _SCHEDULING + "load-estimated-scaling-factors",
-        Standing.HONOURED,
+        Support.HONOURED,
         "how its use is estimated before it is measured",
         '{"cpu": 80}',
         "kube/dialects/koordinator/loadaware.py",
@@ -342,7 +342,7 @@ _SCHEDULING_ANNOTATIONS = (
     _annotation(
         Area.LOAD,
         _SCHEDULING + "load-estimated-seconds-after-pod-scheduled",
-        Standing.HONOURED,
+        Support.HONOURED,
         "for how long",
         "30",
         "kube/dialects/koordinator/loadaware.py",
@@ -350,7 +350,7 @@ _SCHEDULING_ANNOTATIONS = (
     _annotation(
         Area.LOAD,
         _SCHEDULING + "load-estimated-seconds-after-initialized",
-        Standing.HONOURED,
+        Support.HONOURED,
         "for how long",
         "30",
         "kube/dialects/koordinator/loadaware.py",
@@ -358,80 +358,80 @@ _SCHEDULING_ANNOTATIONS = (
     _annotation(
         Area.RESERVATION,
         _SCHEDULING + "reservation-affinity",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are no reservations",
         '{"name": "r"}',
     ),
     _annotation(
         Area.RESERVATION,
         _SCHEDULING + "reservation-owners",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are no reservations",
         '[{"labelSelector": {"matchLabels": {"app": "a"}}}]',
     ),
     _annotation(
         Area.RESERVATION,
         _SCHEDULING + "sandbox-*",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are neither reservations nor pools of sandboxes",
         "pipeline",
     ),
     _annotation(
         Area.RESERVATION,
         _SCHEDULING + "exact-match-reservation",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "there are no reservations",
         '{"resourceNames": ["cpu"]}',
     ),
     _annotation(
         Area.RESERVATION,
         "internal.scheduling.koordinator.sh/scheduling-hint",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the scheduler takes no hints; use node affinity",
         '{"preferredNodeNames": ["node-1"]}',
     ),
     _annotation(
         Area.RESERVATION,
         _SCHEDULING + "scheduling-hint",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "the scheduler takes no hints; use node affinity",
         '{"preferredNodeNames": ["node-1"]}',
     ),
     _annotation(
         Area.DEVICES,
         _SCHEDULING + "device-allocate-hint",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "no device is chosen",
         '{"rdma": {"vfSelector": {}}}',
     ),
     _annotation(
         Area.DEVICES,
         _SCHEDULING + "device-joint-allocate",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "no device is chosen",
         '{"deviceTypes": ["gpu", "rdma"]}',
     ),
     _annotation(
         Area.DEVICES,
         _SCHEDULING + "gpu-partition-spec",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "no device is chosen",
         '{"allocatePolicy": "Restricted"}',
     ),
     _annotation(
         Area.DEVICES,
         _SCHEDULING + "device-allocated",
-        Standing.NOT_YET,
+        Support.NOT_YET,
         "no device is given to a container",
         '{"gpu": [{"minor": 0}]}',
     ),
-    _annotation(Area.DESCHEDULING, _SCHEDULING + "eviction-cost", Standing.NEVER, _NO_DESCHEDULER, "10"),
-    _annotation(Area.DESCHEDULING, _SCHEDULING + "soft-eviction", Standing.NEVER, _NO_DESCHEDULER, "{}"),
+    _annotation(Area.DESCHEDULING, _SCHEDULING + "eviction-cost", Support.NEVER, _NO_DESCHEDULER, "10"),
+    _annotation(Area.DESCHEDULING, _SCHEDULING + "soft-eviction", Support.NEVER, _NO_DESCHEDULER, "{}"),
 )
 
 
-def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONOURED) -> CoverageRow:
-    reader = "kube/dialects/gangs/membership.py" if standing is Standing.HONOURED else ""
+def _gang(name: str, told: str, example: str, standing: Support = Support.HONOURED) -> CoverageRow:
+    reader = "kube/dialects/gangs/membership.py" if standing is Support.HONOURED else ""
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
@@ -451,7 +451,7 @@ _GANG_ANNOTATIONS = (
         _GANG + "total-number",
         "members above the minimum are placed as there is room; nothing waits for all of them",
         "9",
-        Standing.NEVER,
+        Support.NEVER,
     ),
     _gang(_GANG + "mode", "whether a gang bound in part is given back", "NonStrict"),
     _gang(_GANG + "waiting-time", "after that it gives up its room and waits again", "90s"),
@@ -462,7 +462,7 @@ _GANG_ANNOTATIONS = (
         Surface.GANG,
         Area.GANGS,
         _GANG + "network-topology-spec",
-        Standing.HONOURED,
+        Support.HONOURED,
         "domains that hold all members, by layers of the ClusterNetworkTopology",
         source=_EXTENSION + "coscheduling.go",
         reader="kube/dialects/gangs/networktopology.py",
@@ -473,13 +473,13 @@ _GANG_ANNOTATIONS = (
         _SCHEDULING + "network-topology-selector",
         "all domains of a layer are looked at",
         '{"matchLabels": {"a": "b"}}',
-        Standing.NOT_YET,
+        Support.NOT_YET,
     ),
-    _gang(_GANG + "timeout", "Koordinator writes it nowhere either", "1", Standing.NEVER),
+    _gang(_GANG + "timeout", "Koordinator writes it nowhere either", "1", Support.NEVER),
 )
 
 
-def _group(name: str, standing: Standing, told: str, example: Any, reader: str = "") -> CoverageRow:
+def _group(name: str, standing: Support, told: str, example: Any, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
@@ -493,24 +493,24 @@ def _group(name: str, standing: Standing, told: str, example: Any, reader: str =
 
 
 _POD_GROUP = (
-    _group("minMember", Standing.HONOURED, "placed together or not at all", 3, "kube/dialects/gangs/podgroups.py"),
+    _group("minMember", Support.HONOURED, "placed together or not at all", 3, "kube/dialects/gangs/podgroups.py"),
     _group(
         "scheduleTimeoutSeconds",
-        Standing.HONOURED,
+        Support.HONOURED,
         "after that it gives up its room and waits again",
         100,
         "kube/dialects/gangs/podgroups.py",
     ),
     _group(
         "minResources",
-        Standing.NEVER,
+        Support.NEVER,
         "what its pods ask for counts, with Koordinator's scheduler as well",
         {"cpu": "4"},
     ),
 )
 
 
-def _asked_for(area: Area, standing: Standing, told: str, field: str, reader: str = "") -> CoverageRow:
+def _asked_for(area: Area, standing: Support, told: str, field: str, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.POD_RESOURCE,
         area,
@@ -526,7 +526,7 @@ def _asked_for(area: Area, standing: Standing, told: str, field: str, reader: st
 _DEVICE = "counted where a node offers it, and no node does by itself: Sublet neither finds nor hands out devices"
 _RESOURCES = (
     *(
-        _asked_for(Area.LENDING, Standing.HONOURED, told, f"kubernetes.io/{name}", "model/resources.py")
+        _asked_for(Area.LENDING, Support.HONOURED, told, f"kubernetes.io/{name}", "model/resources.py")
         for name, told in (
             ("batch-cpu", "lent CPU, 1000 is one CPU"),
             ("batch-memory", "lent memory in bytes"),
@@ -536,12 +536,12 @@ _RESOURCES = (
     ),
     *(
         _asked_for(
-            Area.LENDING, Standing.NEVER, f"its former name; write kubernetes.io/{name}", f"koordinator.sh/{name}"
+            Area.LENDING, Support.NEVER, f"its former name; write kubernetes.io/{name}", f"koordinator.sh/{name}"
         )
         for name in ("batch-cpu", "batch-memory")
     ),
     *(
-        _asked_for(Area.DEVICES, Standing.PARTLY, _DEVICE, name)
+        _asked_for(Area.DEVICES, Support.PARTLY, _DEVICE, name)
         for name in ("koordinator.sh/*", "kubernetes.io/gpu*", "kubernetes.io/rdma", "kubernetes.io/fpga")
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 
-class Standing(StrEnum):
+class Support(StrEnum):
     """How far a field is acted on."""
 
     HONOURED = "honoured"
@@ -78,7 +78,7 @@ class CoverageRow(msgspec.Struct, frozen=True):
     surface: Surface
     area: Area
     field: str
-    standing: Standing
+    standing: Support
     told: str
     source: str = ""
     reader: str = ""
@@ -90,7 +90,7 @@ class CoverageRow(msgspec.Struct, frozen=True):
     @property
     def warns(self) -> bool:
         """Whether a document that asks for the field asks for something nobody does."""
-        return self.standing is not Standing.HONOURED
+        return self.standing is not Support.HONOURED
 
     @property
     def name(self) -> str:
@@ -106,10 +106,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 _FORMS = {
-    Standing.HONOURED: "{where}: {place} is acted on: {told}",
-    Standing.PARTLY: "{where}: {place} is acted on in part: {told}",
-    Standing.NOT_YET: "{where}: nothing acts on {place} yet: {told}",
-    Standing.NEVER: "{where}: nothing acts on {place}: {told}",
+    Support.HONOURED: "{where}: {place} is acted on: {told}",
+    Support.PARTLY: "{where}: {place} is acted on in part: {told}",
+    Support.NOT_YET: "{where}: nothing acts on {place} yet: {told}",
+    Support.NEVER: "{where}: nothing acts on {place}: {told}",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Standing, Surface
+from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Support, Surface
 from kube.dialects.koordinator.configkey import ConfigKey
 
 _CONFIG = "apis/configuration/slo_controller_config.go"
@@ -22,7 +22,7 @@ def _lends(field: str, told: str, example: Any, **more: Any) -> CoverageRow:
         Surface.SETTINGS,
         Area.LENDING,
         f"{ConfigKey.COLOCATION}.{field}",
-        Standing.HONOURED,
+        Support.HONOURED,
         told,
         source=_CONFIG,
         reader=_LENDING_READER,
@@ -36,7 +36,7 @@ def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[
         Surface.SETTINGS,
         area,
         f"{ConfigKey.THRESHOLD}.{field}",
-        Standing.HONOURED,
+        Support.HONOURED,
         told,
         source=_TYPES,
         reader=_SLO_READER,
@@ -47,7 +47,7 @@ def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[
 
 def _not_yet(area: Area, field: str, told: str, example: Any, asks: Asks = Asks.ON, **more: Any) -> CoverageRow:
     return CoverageRow(
-        Surface.SETTINGS, area, field, Standing.NOT_YET, told, source=_TYPES, asks=asks, example=example, **more
+        Surface.SETTINGS, area, field, Support.NOT_YET, told, source=_TYPES, asks=asks, example=example, **more
     )
 
 
@@ -63,7 +63,7 @@ _COLOCATION = (
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.cpuCalculatePolicy",
-        Standing.NEVER,
+        Support.NEVER,
         "it counts as usage, with Koordinator as well: requests reserve memory alone",
         source=_CONFIG,
         values=("request",),
@@ -98,7 +98,7 @@ _COLOCATION = (
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.metricMemoryCollectPolicy",
-        Standing.PARTLY,
+        Support.PARTLY,
         "page cache that was used of late is not told from the rest, and counts as free",
         source=_CONFIG,
         reader=_LENDING_READER,
@@ -115,7 +115,7 @@ _COLOCATION = (
         Surface.SETTINGS,
         Area.LENDING,
         "colocation-config.extensions",
-        Standing.NEVER,
+        Support.NEVER,
         "they belong to plugins of Koordinator's manager",
         source=_CONFIG,
         asks=Asks.VALUE,
@@ -237,7 +237,7 @@ _OTHERS = (
         Surface.SETTINGS,
         Area.HOST,
         "host-application-config.applications[]",
-        Standing.PARTLY,
+        Support.PARTLY,
         "measured apart, counted by priority, suppressed where BE; neither CPU QoS nor CPUs are set for them",
         source="apis/slo/v1alpha1/host_application.go",
         reader=_SLO_READER,
@@ -247,7 +247,7 @@ _OTHERS = (
         Surface.SETTINGS,
         Area.HOST,
         "host-application-config.applications[].strategy",
-        Standing.NEVER,
+        Support.NEVER,
         "Koordinator defines nothing in it either",
         source="apis/slo/v1alpha1/host_application.go",
         asks=Asks.VALUE,
@@ -258,7 +258,7 @@ _OTHERS = (
         Surface.SETTINGS,
         Area.CPU_RATIOS,
         "cpu-normalization-config",
-        Standing.PARTLY,
+        Support.PARTLY,
         "batch-cpu is multiplied and batch pods' quotas divided by the ratio; quotas of online pods stay",
         source=_CONFIG,
         reader=_LENDING_READER,
@@ -275,7 +275,7 @@ _OTHERS = (
         Surface.SETTINGS,
         Area.SYSTEM,
         "extensions",
-        Standing.NEVER,
+        Support.NEVER,
         "they belong to plugins of Koordinator's agent",
         source=_TYPES,
         asks=Asks.VALUE,
@@ -288,7 +288,7 @@ _METRIC = tuple(
         Surface.NODE_METRIC,
         Area.LENDING,
         f"spec.metricCollectPolicy.{field}",
-        Standing.HONOURED,
+        Support.HONOURED,
         told,
         source="apis/slo/v1alpha1/nodemetric_types.go",
         reader=_LENDING_READER,
@@ -305,7 +305,7 @@ _REPORT = CoverageRow(
     Surface.NODE_METRIC,
     Area.LENDING,
     "status",
-    Standing.HONOURED,
+    Support.HONOURED,
     "use of node, NUMA nodes, pods and host applications, peaks; no devices",
     source="apis/slo/v1alpha1/nodemetric_types.go",
     reader="kube/dialects/koordinator/nodemetric.py",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
-from scheduler.core.picture.pod_queries import AllOf, TermKind
+from scheduler.core.picture.pod_queries import PodsOfAll, TermKind
 from scheduler.core.picture.snapshot import LARGEST_AMOUNT, Amounts, Mask
 
 AFFINITY = "node(s) didn't match pod affinity rules"
@@ -22,7 +22,7 @@ def affinity(request: FilterRequest) -> FilterResult:
     That start is `apart`: where the first one goes, the others must follow.
     """
     terms = request.pod_class.interpod.affinity.pods
-    wanted = AllOf(tuple(request.pods(term) for term in terms))
+    wanted = PodsOfAll(tuple(request.pods(term) for term in terms))
     found = request.pod_index.count(wanted if len(terms) > 1 else wanted.each[0])
     columns = [request.column(term.topology_key) for term in terms]
     reached = [column.occupied(found) for column in columns]

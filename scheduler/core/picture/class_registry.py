@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from scheduler.core.picture.pod_queries import (
-    AllOf,
-    Bearers,
-    HeldTerm,
     Labels,
     Pair,
     PodQuery,
     Pods,
+    PodsOfAll,
+    PodsWithTerm,
     PortUsers,
+    ResidentTerm,
     held_by,
     needed_pairs,
 )
@@ -38,12 +38,12 @@ class ClassRegistry:
         self._numbers: dict[Kin, int] = {}
         self._by_pair: dict[Pair, list[int]] = {}
         self._indexed = 0
-        self._bearers: dict[HeldTerm, list[int]] = {}
+        self._bearers: dict[ResidentTerm, list[int]] = {}
         self._with_ports: list[int] = []
         self._masks: dict[PodQuery, Mask] = {}
-        self._terms_by_pair: dict[tuple[str, Pair], list[HeldTerm]] = {}
-        self._other_terms: dict[str, list[HeldTerm]] = {}
-        self._about: dict[Kin, tuple[int, tuple[HeldTerm, ...]]] = {}
+        self._terms_by_pair: dict[tuple[str, Pair], list[ResidentTerm]] = {}
+        self._other_terms: dict[str, list[ResidentTerm]] = {}
+        self._about: dict[Kin, tuple[int, tuple[ResidentTerm, ...]]] = {}
 
     def number(self, kin: Kin) -> int:
         """The number of a Kin, a new one where it was not seen before."""
@@ -65,7 +65,7 @@ class ClassRegistry:
         self._masks[query] = mask
         return mask
 
-    def terms_about(self, kin: Kin) -> tuple[HeldTerm, ...]:
+    def terms_about(self, kin: Kin) -> tuple[ResidentTerm, ...]:
         """Terms of anyone in the registry whose selector matches the Kin, and that may see its namespace.
 
         One that picks namespaces by labels may see any: whether it does is found out later.
@@ -95,7 +95,7 @@ class ClassRegistry:
             self._bearers[held].append(number)
         return number
 
-    def _index(self, held: HeldTerm) -> None:
+    def _index(self, held: ResidentTerm) -> None:
         pairs = needed_pairs(held.term.selector)
         for space in _spaces(held):
             if pairs is None:
@@ -103,7 +103,7 @@ class ClassRegistry:
             for pair in dict.fromkeys(pairs or ()):
                 self._terms_by_pair.setdefault((space, pair), []).append(held)
 
-    def _likely_terms(self, space: str, kin: Kin) -> Iterator[HeldTerm]:
+    def _likely_terms(self, space: str, kin: Kin) -> Iterator[ResidentTerm]:
         """Terms of a space among which all are that match the Kin."""
         yield from self._other_terms.get(space, ())
         for pair in kin.labels:
@@ -112,18 +112,18 @@ class ClassRegistry:
     def _counted(self, query: PodQuery, seen: int) -> Sequence[int]:
         """Numbers from `seen` on that the question counts."""
         likely = self._likely(query)
-        if isinstance(query, Bearers):
+        if isinstance(query, PodsWithTerm):
             return likely[bisect_left(likely, seen) :]
         return [n for n in likely[bisect_left(likely, seen) :] if query.holds(self.kins[n], self._labels(n))]
 
     def _likely(self, query: PodQuery) -> Sequence[int]:
         """Ascending numbers among which all are that the question counts."""
         match query:
-            case Bearers(held):
+            case PodsWithTerm(held):
                 return self._bearers.get(held, [])
             case PortUsers():
                 return self._with_ports
-            case AllOf(each):
+            case PodsOfAll(each):
                 return min((self._likely(pods) for pods in each), key=len)
             case Pods(selector):
                 pairs = needed_pairs(selector)
@@ -149,7 +149,7 @@ class ClassRegistry:
         return dict(self.kins[number].labels)
 
 
-def _spaces(held: HeldTerm) -> Iterable[str]:
+def _spaces(held: ResidentTerm) -> Iterable[str]:
     """Where a term is looked up: thousands of one namespace must not cost the pods of all others."""
     if held.term.namespace_selector is not None:
         return (_ANYWHERE,)

@@ -14,12 +14,12 @@ import numpy as np
 
 from model.selector import Selector
 from scheduler.core.picture.class_registry import ClassRegistry
-from scheduler.core.picture.pod_log import Entries, PodLog, kept, merged
-from scheduler.core.picture.pod_queries import Bearers, HeldTerm, Labels, PodQuery, Pods, TermKind
+from scheduler.core.picture.pod_log import PodLog, PodLogEntries, kept, merged
+from scheduler.core.picture.pod_queries import Labels, PodQuery, Pods, PodsWithTerm, ResidentTerm, TermKind
 from scheduler.core.picture.podclass import Kin
 from scheduler.core.picture.snapshot import Amounts
 
-Objections: TypeAlias = tuple[tuple[HeldTerm, str], ...]
+Objections: TypeAlias = tuple[tuple[ResidentTerm, str], ...]
 _REMEMBERED = 2048
 _SLACK = 8192
 
@@ -73,7 +73,7 @@ class PodIndex:
     def remap(self, new_row_of_old: Amounts, size: int) -> None:
         """Rows are numbered again, −1 for one that is gone with all its residents."""
         entries = self._log.since(0)
-        moved = Entries(entries.numbers, new_row_of_old[entries.rows], entries.amounts)
+        moved = PodLogEntries(entries.numbers, new_row_of_old[entries.rows], entries.amounts)
         self._log.replace(kept(moved, moved.rows >= 0))
         self._population = int(self._log.since(0).amounts.sum())
         self.size = size
@@ -104,18 +104,18 @@ class PodIndex:
         return tuple(
             (held, kin.namespace if _by_labels(held) else "")
             for held in self._registry.terms_about(kin)
-            if held.kind is TermKind.ANTI and _may_see(held, kin.namespace) and self.count(Bearers(held)).any()
+            if held.kind is TermKind.ANTI and _may_see(held, kin.namespace) and self.count(PodsWithTerm(held)).any()
         )
 
     def held_about(
         self, kin: Kin, kind: TermKind, namespaces: Mapping[str, Labels]
-    ) -> tuple[tuple[HeldTerm, Amounts], ...]:
+    ) -> tuple[tuple[ResidentTerm, Amounts], ...]:
         """The residents' terms of one kind that match the Kin, each with its bearers by row.
 
         `namespaces` are the labels of each namespace.
         """
         found = (held for held in self._registry.terms_about(kin) if held.kind is kind)
-        seen = ((held, self.count(Bearers(held))) for held in found if _sees(held, kin.namespace, namespaces))
+        seen = ((held, self.count(PodsWithTerm(held))) for held in found if _sees(held, kin.namespace, namespaces))
         return tuple((held, rows) for held, rows in seen if rows.any())
 
     def _grown(self, count: int) -> None:
@@ -148,23 +148,23 @@ class PodIndex:
         if 2 * len(named) < len(self._registry.kins):
             old, self._registry = self._registry, ClassRegistry()
             again = np.array([self._registry.number(old.kins[number]) for number in named], np.int64)
-            entries = Entries(again[numbers], entries.rows, entries.amounts)
+            entries = PodLogEntries(again[numbers], entries.rows, entries.amounts)
         self._log.replace(entries)
         self._compact_beyond = 2 * len(self._log) + _SLACK
         for count in self._counts.values():
             count.position = len(self._log)
 
 
-def _by_labels(held: HeldTerm) -> bool:
+def _by_labels(held: ResidentTerm) -> bool:
     selector = held.term.namespace_selector
     return selector is not None and bool(selector.requirements)
 
 
-def _may_see(held: HeldTerm, namespace: str) -> bool:
+def _may_see(held: ResidentTerm, namespace: str) -> bool:
     return _by_labels(held) or _sees(held, namespace, {})
 
 
-def _sees(held: HeldTerm, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
+def _sees(held: ResidentTerm, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
     """Whether a resident's term looks at pods of the namespace; one that is not known has no labels."""
     term = held.term
     if namespace in term.namespaces or namespace == held.namespace:

@@ -14,7 +14,7 @@ _TAIL = 2048
 _FIRST_CAPACITY = 8192
 
 
-class Entries(msgspec.Struct, frozen=True, eq=False):
+class PodLogEntries(msgspec.Struct, frozen=True, eq=False):
     """Parallel arrays; a negative number of pods left."""
 
     numbers: Amounts
@@ -46,19 +46,19 @@ class PodLog:
         other._tail = self._tail.copy()
         return other
 
-    def since(self, position: int) -> Entries:
+    def since(self, position: int) -> PodLogEntries:
         """All entries from `position` on."""
         stored = self._store[:, position : self._stored]
         late = self._tail[max(0, position - self._stored) :]
         if late:
             stored = np.concatenate((stored, np.array(late, np.int64).T), axis=1)
-        return Entries(stored[0], stored[1], stored[2])
+        return PodLogEntries(stored[0], stored[1], stored[2])
 
     def fresh(self, position: int) -> list[Entry] | None:
         """The entries from `position` on where they are few, None where `since` is the way to read them."""
         return self._tail[position - self._stored :] if position >= self._stored else None
 
-    def replace(self, entries: Entries) -> None:
+    def replace(self, entries: PodLogEntries) -> None:
         """These entries stand for all before."""
         self._store = np.array((entries.numbers, entries.rows, entries.amounts), np.int64)
         self._stored, self._owned, self._tail = len(entries.rows), True, []
@@ -73,16 +73,16 @@ class PodLog:
         self._stored, self._tail = end, []
 
 
-def merged(entries: Entries) -> Entries:
+def merged(entries: PodLogEntries) -> PodLogEntries:
     """One entry for each Kin and row where any pod is left, in order of both."""
     if not len(entries.rows):
         return entries
     width = int(entries.rows.max()) + 1
     keys, inverse = np.unique(entries.numbers * width + entries.rows, return_inverse=True)
     amounts = np.bincount(inverse, entries.amounts, len(keys)).astype(np.int64)
-    return kept(Entries(keys // width, keys % width, amounts), amounts != 0)
+    return kept(PodLogEntries(keys // width, keys % width, amounts), amounts != 0)
 
 
-def kept(entries: Entries, mask: Mask) -> Entries:
+def kept(entries: PodLogEntries, mask: Mask) -> PodLogEntries:
     """The entries that the mask names."""
-    return Entries(entries.numbers[mask], entries.rows[mask], entries.amounts[mask])
+    return PodLogEntries(entries.numbers[mask], entries.rows[mask], entries.amounts[mask])

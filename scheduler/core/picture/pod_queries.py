@@ -28,7 +28,7 @@ class TermKind(StrEnum):
     PREFERRED = "preferred"
 
 
-class HeldTerm(msgspec.Struct, frozen=True, cache_hash=True):
+class ResidentTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """A term as a resident of `namespace` holds it (empty where the term itself names namespaces).
 
     `weight` is 0 for a required term.
@@ -55,7 +55,7 @@ class Pods(msgspec.Struct, frozen=True, cache_hash=True):
         return self.selector.matches(labels)
 
 
-class AllOf(msgspec.Struct, frozen=True, cache_hash=True):
+class PodsOfAll(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods that every one of `each` counts."""
 
     each: tuple[Pods, ...]
@@ -64,10 +64,10 @@ class AllOf(msgspec.Struct, frozen=True, cache_hash=True):
         return all(pods.holds(kin, labels) for pods in self.each)
 
 
-class Bearers(msgspec.Struct, frozen=True, cache_hash=True):
+class PodsWithTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods that hold this very term."""
 
-    held: HeldTerm
+    held: ResidentTerm
 
     def holds(self, kin: Kin, labels: Labels) -> bool:
         return self.held in held_by(kin)
@@ -82,7 +82,7 @@ class PortUsers(msgspec.Struct, frozen=True, cache_hash=True):
         return any(clash(ours, theirs) for theirs in kin.ports for ours in self.ports)
 
 
-PodQuery: TypeAlias = Pods | AllOf | Bearers | PortUsers
+PodQuery: TypeAlias = Pods | PodsOfAll | PodsWithTerm | PortUsers
 
 
 def clash(one: HostPort, other: HostPort) -> bool:
@@ -92,7 +92,7 @@ def clash(one: HostPort, other: HostPort) -> bool:
     return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)
 
 
-def held_by(kin: Kin) -> tuple[HeldTerm, ...]:
+def held_by(kin: Kin) -> tuple[ResidentTerm, ...]:
     """All terms a pod holds about others."""
     terms = kin.affinity
     if not (terms.anti_pods or terms.pods or terms.preferred_pods):
@@ -104,9 +104,9 @@ def held_by(kin: Kin) -> tuple[HeldTerm, ...]:
     )
 
 
-def _held(kind: TermKind, term: PodTerm, namespace: str, weight: int = 0) -> HeldTerm:
+def _held(kind: TermKind, term: PodTerm, namespace: str, weight: int = 0) -> ResidentTerm:
     own = not term.namespaces and term.namespace_selector is None
-    return HeldTerm(kind, term, namespace if own else "", weight)
+    return ResidentTerm(kind, term, namespace if own else "", weight)
 
 
 def namespaces_of(term: PodTerm, own: str, labels: Mapping[str, Labels]) -> frozenset[str] | None:

@@ -105,14 +105,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, eq=False):
         return {name: (int(high[c]) << 32) + int(low[c]) for c, name in enumerate(self.resources)}
 
 
-class Around(msgspec.Struct, frozen=True, eq=False):
+class SnapshotContext(msgspec.Struct, frozen=True, eq=False):
     """What a snapshot shows besides nodes: `closed` nodes get no new pods, whatever their room."""
 
     closed: Collection[str] = ()
     related: RelatedObjects = RelatedObjects()
 
 
-BARE = Around()
+BARE = SnapshotContext()
 
 
 def take(
@@ -120,7 +120,7 @@ def take(
     usage: Usage | UseTables,
     previous: ClusterSnapshot | None = None,
     changed: Collection[str] = (),
-    around: Around = BARE,
+    around: SnapshotContext = BARE,
 ) -> ClusterSnapshot:
     """The snapshot of `nodes` with `usage`; rows that are not in `changed` are taken over from `previous`.
 
@@ -155,7 +155,9 @@ def _with_use(previous: ClusterSnapshot, allocatable: Amounts, usage: UseTables)
     return _sealed(previous, allocatable, requested, scored)
 
 
-def _same_shape(previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], around: Around) -> bool:
+def _same_shape(
+    previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], around: SnapshotContext
+) -> bool:
     """Whether only amounts can differ."""
     if len(previous.names) != len(nodes) or previous.traits.related is not around.related:
         return False
@@ -178,7 +180,7 @@ def _same_traits(previous: ClusterSnapshot, row: int, node: Node, *, closed: boo
     )
 
 
-def _build(nodes: Mapping[str, Node], usage: Usage | UseTables, around: Around) -> ClusterSnapshot:
+def _build(nodes: Mapping[str, Node], usage: Usage | UseTables, around: SnapshotContext) -> ClusterSnapshot:
     names = tuple(sorted(nodes))
     resources = tuple(sorted({PODS, *(resource for node in nodes.values() for resource in node.allocatable)}))
     allocatable = _table(resources, (nodes[name].allocatable.amounts for name in names), LARGEST_ALLOCATABLE)

@@ -12,7 +12,7 @@ from scheduler.core.filters.cause import cause
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
-from scheduler.core.placement.fill import Group, How, PlacementTrial, fill
+from scheduler.core.placement.fill import FillOptions, Group, PlacementTrial, fill
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.scores.table import NodeChoice
 
@@ -39,7 +39,7 @@ class Misfit(msgspec.Struct, frozen=True):
     kin: Kin = Kin()
 
 
-class Party(msgspec.Struct, frozen=True):
+class MemberGroups(msgspec.Struct, frozen=True):
     """A candidate's members in groups alike; `needs` is how many of each gang must sit, `counts` how many wait."""
 
     candidate: Candidate
@@ -57,7 +57,7 @@ class Party(msgspec.Struct, frozen=True):
         return any(self.needs[gang] < number for gang, number in self.counts.items())
 
 
-def party_of(working: WorkingSnapshot, candidate: Candidate) -> Party:
+def party_of(working: WorkingSnapshot, candidate: Candidate) -> MemberGroups:
     """Members that differ only in what residents' terms say of them are groups of their own."""
     workload = candidate.workload
     grouped = bool(workload.gangs)
@@ -70,7 +70,7 @@ def party_of(working: WorkingSnapshot, candidate: Candidate) -> Party:
     for group in groups:
         counts[group.gang] = counts.get(group.gang, 0) + len(group.uids)
     needs = dict.fromkeys(counts, 0) | (dict(workload.gangs) if grouped else {"": candidate.needed})
-    return Party(candidate, tuple(groups), needs, counts)
+    return MemberGroups(candidate, tuple(groups), needs, counts)
 
 
 def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
@@ -85,7 +85,7 @@ def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
         yield Group(group.pod_class, uids, kins, group.gang)
 
 
-def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
+def attempt(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | None:
     """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
     orders = _orders(working.snapshot, party.groups)
     before = working.report(party.first.pod_class, party.first.kins[0], how.requester)
@@ -104,7 +104,9 @@ def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
     return None
 
 
-def _least_and_more(working: WorkingSnapshot, party: Party, order: Sequence[Group], how: How) -> tuple[Assignment, ...]:
+def _least_and_more(
+    working: WorkingSnapshot, party: MemberGroups, order: Sequence[Group], how: FillOptions
+) -> tuple[Assignment, ...]:
     """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
     with PlacementTrial(working) as trial:
         least = fill(trial, order, party.needs, how)
@@ -114,7 +116,9 @@ def _least_and_more(working: WorkingSnapshot, party: Party, order: Sequence[Grou
         return least.assignments + fill(trial, least.rest, left, how).assignments
 
 
-def misfit(working: WorkingSnapshot, party: Party, how: How, extra: Sequence[fit.Refused] = ()) -> Misfit:
+def misfit(
+    working: WorkingSnapshot, party: MemberGroups, how: FillOptions, extra: Sequence[fit.Refused] = ()
+) -> Misfit:
     """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
     if working.silent:
         return Misfit(0, working.report(party.first.pod_class, party.first.kins[0], how.requester))

@@ -49,7 +49,7 @@ def _named(path: tuple[str | None, ...]) -> tuple[str, ...] | None:
     return found if len(found) == len(path) else None
 
 
-class Terrain(msgspec.Struct, frozen=True, eq=False):
+class TopologyDomains(msgspec.Struct, frozen=True, eq=False):
     """Domains, and the levels' word on how many members one may hold."""
 
     domains: Domains

@@ -11,8 +11,8 @@ import numpy as np
 
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask
-from scheduler.core.placement.working_snapshot import Assignment, Outlook, Requester, WorkingSnapshot
-from scheduler.core.scores.cluster import Asker
+from scheduler.core.placement.working_snapshot import Assignment, ClassResult, Requester, WorkingSnapshot
+from scheduler.core.scores.cluster import ScoredPod
 from scheduler.core.scores.policy import ScorePolicy
 
 Chooser: TypeAlias = Callable[[Amounts, int], Amounts]
@@ -40,7 +40,7 @@ class Group(msgspec.Struct, frozen=True):
         ]
 
 
-class How(msgspec.Struct, frozen=True, eq=False):
+class FillOptions(msgspec.Struct, frozen=True, eq=False):
     """In whose name rows are asked for, how they are chosen, and `within` which rows (None: all)."""
 
     requester: Requester
@@ -49,7 +49,7 @@ class How(msgspec.Struct, frozen=True, eq=False):
     within: Mask | None = None
 
 
-class Filling(msgspec.Struct, frozen=True):
+class FillResult(msgspec.Struct, frozen=True):
     """How far filling got: the assignments, the members without one, and the first group that ran short."""
 
     assignments: tuple[Assignment, ...]
@@ -86,7 +86,7 @@ class PlacementTrial:
         return self._working
 
 
-def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, int], how: How) -> Filling:
+def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, int], how: FillOptions) -> FillResult:
     """Place members group after group, up to `limits` members of each gang."""
     assignments: list[Assignment] = []
     rest: list[Group] = []
@@ -101,10 +101,10 @@ def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, in
             rest.append(group.after(len(found)))
         if len(found) < want and short is None:
             short = group.after(len(found))
-    return Filling(tuple(assignments), tuple(rest), short)
+    return FillResult(tuple(assignments), tuple(rest), short)
 
 
-def _assignments(trial: PlacementTrial, group: Group, want: int, how: How) -> list[Assignment]:
+def _assignments(trial: PlacementTrial, group: Group, want: int, how: FillOptions) -> list[Assignment]:
     outlook = trial.working.outlook(group.pod_class, group.kins[0], how.requester)
     if outlook.apart:
         return _one_by_one(trial, group, want, how)
@@ -114,11 +114,11 @@ def _assignments(trial: PlacementTrial, group: Group, want: int, how: How) -> li
     return assignments
 
 
-def _one_by_one(trial: PlacementTrial, group: Group, want: int, how: How) -> list[Assignment]:
+def _one_by_one(trial: PlacementTrial, group: Group, want: int, how: FillOptions) -> list[Assignment]:
     """Each to the row that scores best, as lone pods: where one is decides where the next may be."""
     assignments: list[Assignment] = []
     for uid, kin in zip(group.uids[:want], group.kins, strict=False):
-        row = best_row(trial.working, Asker(group.pod_class, kin, how.policy), how)
+        row = best_row(trial.working, ScoredPod(group.pod_class, kin, how.policy), how)
         if row < 0:
             break
         assignments.append(Assignment(uid, row, group.pod_class, kin))
@@ -126,9 +126,9 @@ def _one_by_one(trial: PlacementTrial, group: Group, want: int, how: How) -> lis
     return assignments
 
 
-def best_row(working: WorkingSnapshot, asker: Asker, how: How) -> int:
+def best_row(working: WorkingSnapshot, asker: ScoredPod, how: FillOptions) -> int:
     """The best row for one pod; −1 where there is none."""
     outlook = working.outlook(asker.pod_class, asker.kin, how.requester)
     if how.within is not None:
-        outlook = Outlook(np.where(how.within, outlook.room, 0))
+        outlook = ClassResult(np.where(how.within, outlook.room, 0))
     return working.best(asker, outlook)

@@ -9,12 +9,12 @@ Strict and NonStrict gangs are treated alike, as Koordinator does since v1.7 whe
 from __future__ import annotations
 
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.placement.attempt import Misfit, Party, Placed, attempt, misfit, party_of
-from scheduler.core.placement.fill import How
+from scheduler.core.placement.attempt import MemberGroups, Misfit, Placed, attempt, misfit, party_of
+from scheduler.core.placement.fill import FillOptions
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.topology import place_by_topology
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
-from scheduler.core.scores.cluster import Asker
+from scheduler.core.scores.cluster import ScoredPod
 
 __all__ = ["Misfit", "Placed", "pack", "place"]
 
@@ -26,7 +26,7 @@ def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
     several sizes is a heuristic: largest members first, and where that fails in the given order and smallest first.
     """
     party = party_of(working, candidate)
-    how = How(candidate.requester, working.policy(candidate.profile), pack)
+    how = FillOptions(candidate.requester, working.policy(candidate.profile), pack)
     if candidate.workload.topology:
         return place_by_topology(working, party, how)
     if candidate.workload.gang is None:
@@ -34,10 +34,10 @@ def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
     return attempt(working, party, how) or misfit(working, party, how)
 
 
-def _lone(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
+def _lone(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | Misfit:
     group = party.first
     outlook = working.outlook(group.pod_class, group.kins[0], how.requester)
-    row, choice = working.choose(Asker(group.pod_class, group.kins[0], how.policy), outlook)
+    row, choice = working.choose(ScoredPod(group.pod_class, group.kins[0], how.policy), outlook)
     if row < 0:
         return misfit(working, party, how)
     report = working.report_of(outlook, group.pod_class, how.requester)

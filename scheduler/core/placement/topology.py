@@ -16,9 +16,9 @@ from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.filters.fit import FitReport, Refused
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.snapshot import Amounts
-from scheduler.core.placement.attempt import Misfit, Party, Placed, attempt, misfit
-from scheduler.core.placement.domains import Domains, Terrain
-from scheduler.core.placement.fill import Group, How
+from scheduler.core.placement.attempt import MemberGroups, Misfit, Placed, attempt, misfit
+from scheduler.core.placement.domains import Domains, TopologyDomains
+from scheduler.core.placement.fill import FillOptions, Group
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
@@ -29,11 +29,11 @@ _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
 
 
-def place_by_topology(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
+def place_by_topology(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | Misfit:
     """Assignments in one domain of the narrowest level that works; else, if none is required, in few domains."""
     levels = party.candidate.workload.topology
     required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
-    terrain = Terrain(working.domains(tuple(level.key for level in levels)), levels)
+    terrain = TopologyDomains(working.domains(tuple(level.key for level in levels)), levels)
     homes = _homes(working, party.candidate)
     for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
         for code in _ranked(working, party, how, _At(terrain, depth, homes, levels[depth].required)):
@@ -41,7 +41,7 @@ def place_by_topology(working: WorkingSnapshot, party: Party, how: How) -> Place
             if placed is not None:
                 return placed
     if required < 0:
-        few = How(how.requester, how.policy, terrain.everywhere)
+        few = FillOptions(how.requester, how.policy, terrain.everywhere)
         return attempt(working, party, few) or attempt(working, party, how) or misfit(working, party, how)
     return _nowhere(working, party, how, _At(terrain, required, homes, required=True))
 
@@ -74,17 +74,17 @@ def _homes(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
 class _At:
     """A level of a terrain, with the members that are there already."""
 
-    def __init__(self, terrain: Terrain, depth: int, homes: Amounts, required: bool) -> None:
+    def __init__(self, terrain: TopologyDomains, depth: int, homes: Amounts, required: bool) -> None:
         self.terrain, self.depth, self.required = terrain, depth, required
         self.members = terrain.domains.sums(homes, depth, terrain.domains.codes[depth])
 
-    def slots(self, working: WorkingSnapshot, group: Group, how: How) -> Amounts:
+    def slots(self, working: WorkingSnapshot, group: Group, how: FillOptions) -> Amounts:
         """Per domain, how many of the group it holds; an upper bound where members keep apart."""
         room = working.outlook(group.pod_class, group.kins[0], how.requester).room
         return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
 
 
-def _ranked(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Iterator[int]:
+def _ranked(working: WorkingSnapshot, party: MemberGroups, how: FillOptions, at: _At) -> Iterator[int]:
     """Domains that may hold what is needed, those that may hold all members first."""
     slots = np.array([at.slots(working, group, how) for group in party.groups])
     needed, pending = sum(party.needs.values()), party.candidate.pending
@@ -97,14 +97,14 @@ def _ranked(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Iterat
     return iter(fitting[order][: _REQUIRED_TRIES if at.required else _PREFERRED_TRIES].tolist())
 
 
-def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:
+def _inside(terrain: TopologyDomains, depth: int, code: int, how: FillOptions) -> FillOptions:
     def choose(room: Amounts, want: int) -> Amounts:
         return terrain.allot(room, want, depth, code)
 
-    return How(how.requester, how.policy, choose, terrain.domains.codes[depth] == code)
+    return FillOptions(how.requester, how.policy, choose, terrain.domains.codes[depth] == code)
 
 
-def _nowhere(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Misfit:
+def _nowhere(working: WorkingSnapshot, party: MemberGroups, how: FillOptions, at: _At) -> Misfit:
     """Told of the domain that holds most of them, and of nodes that are in none for want of a label."""
     codes = at.terrain.domains.codes[at.depth]
     slots = at.slots(working, party.first, how)
@@ -112,7 +112,7 @@ def _nowhere(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Misfi
         unknown = _carried_by_none(working, at)
         if unknown:
             return _unlabelled(working, party, unknown)
-        how = How(how.requester, how.policy, how.choose, codes >= 0)
+        how = FillOptions(how.requester, how.policy, how.choose, codes >= 0)
         return misfit(working, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
     code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
     return misfit(
@@ -129,7 +129,7 @@ def _carried_by_none(working: WorkingSnapshot, at: _At) -> str:
     return next((key for key in keys if not any(key in labels for labels in working.snapshot.traits.labels)), "")
 
 
-def _unlabelled(working: WorkingSnapshot, party: Party, key: str) -> Misfit:
+def _unlabelled(working: WorkingSnapshot, party: MemberGroups, key: str) -> Misfit:
     """A label that no node carries makes no domain, whatever room there is."""
     nodes, ahead = len(working.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
     report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)

@@ -24,11 +24,11 @@ from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 from scheduler.core.placement.class_views import Views
 from scheduler.core.placement.domains import Domains
 from scheduler.core.placement.working_amounts import WorkingAmounts
-from scheduler.core.scores.cluster import Asker, Compared, cluster_scores
+from scheduler.core.scores.cluster import Compared, ScoredPod, cluster_scores
 from scheduler.core.scores.policy import PROFILES, SchedulerProfile, ScorePolicy, policy_for
 from scheduler.core.scores.table import NodeChoice, choice
 
-__all__ = ["Assignment", "Background", "Nominated", "Outlook", "Requester", "WorkingSnapshot"]
+__all__ = ["Assignment", "Background", "Nominated", "ClassResult", "Requester", "WorkingSnapshot"]
 
 
 class Background(msgspec.Struct, frozen=True, eq=False):
@@ -39,7 +39,7 @@ class Background(msgspec.Struct, frozen=True, eq=False):
     profiles: tuple[SchedulerProfile, ...] = PROFILES
 
 
-class Outlook(msgspec.Struct, frozen=True, eq=False):
+class ClassResult(msgspec.Struct, frozen=True, eq=False):
     """What one class finds: `room` by row, not to be written to, and what took room away besides amounts and traits.
 
     `apart`: ask again after each member that is placed.
@@ -117,7 +117,7 @@ class WorkingSnapshot:
         """
         return self.outlook(pod_class, kin, requester).room
 
-    def outlook(self, pod_class: PodClass, kin: Kin, requester: Requester) -> Outlook:
+    def outlook(self, pod_class: PodClass, kin: Kin, requester: Requester) -> ClassResult:
         """As `room`, with what is in the way."""
         held = self._held_against(requester)
         room = self._view(pod_class, held).room
@@ -128,7 +128,7 @@ class WorkingSnapshot:
         for each in found:
             room = np.where(each.reason_of < 0, room if each.most is None else np.minimum(room, each.most), 0)
         refused = tuple(pair for each in (limit, *found[1:]) if each is not None for pair in _refused(each))
-        return Outlook(room, found[0] if found else None, refused, any(each.apart for each in found))
+        return ClassResult(room, found[0] if found else None, refused, any(each.apart for each in found))
 
     def report(self, pod_class: PodClass, kin: Kin, requester: Requester) -> fit.FitReport:
         """Why which number of nodes takes no more pod of the class."""
@@ -137,7 +137,7 @@ class WorkingSnapshot:
         return self.report_of(self.outlook(pod_class, kin, requester), pod_class, requester)
 
     def report_of(
-        self, outlook: Outlook, pod_class: PodClass, requester: Requester, extra: Sequence[fit.Refused] = ()
+        self, outlook: ClassResult, pod_class: PodClass, requester: Requester, extra: Sequence[fit.Refused] = ()
     ) -> fit.FitReport:
         """As `report`, where the outlook is known; `extra` are refusals after all filters."""
         if self.silent:
@@ -149,11 +149,11 @@ class WorkingSnapshot:
         free, refused = self.free_for(requester), (*outlook.refused, *extra)
         return fit.report(self.snapshot, free, pod_class, outlook.obstacles, refused)
 
-    def best(self, asker: Asker, outlook: Outlook) -> int:
+    def best(self, asker: ScoredPod, outlook: ClassResult) -> int:
         """The row with room that scores best, the first of equals; −1 where no row has room."""
         return self._best(asker, outlook)[0]
 
-    def choose(self, asker: Asker, outlook: Outlook) -> tuple[int, NodeChoice | None]:
+    def choose(self, asker: ScoredPod, outlook: ClassResult) -> tuple[int, NodeChoice | None]:
         """As `best`, with what can tell why it was not the next best: for the first pods of a turn, not in a trial."""
         row, total, compared = self._best(asker, outlook)
         if row < 0 or self.silent or not self._choices_left:
@@ -164,7 +164,7 @@ class WorkingSnapshot:
         rows = np.array([row, second] if total[second] != _WORST else [row])
         return row, choice(self._views.ask(asker.pod_class, asker.policy), compared, rows)
 
-    def _best(self, asker: Asker, outlook: Outlook) -> tuple[int, Amounts, Compared | None]:
+    def _best(self, asker: ScoredPod, outlook: ClassResult) -> tuple[int, Amounts, Compared | None]:
         """The row, the scores of all rows that have room, and those that compare them."""
         feasible = outlook.room > 0
         if not feasible.any():

@@ -11,7 +11,7 @@ import numpy as np
 from scheduler.core.picture.snapshot import Amounts
 
 
-class Ask(msgspec.Struct, frozen=True, eq=False):
+class RoomRequest(msgspec.Struct, frozen=True, eq=False):
     """`want` pods of one class; `request` by demanded column; no row takes more than `most`, whatever is evicted."""
 
     request: Amounts
@@ -22,7 +22,7 @@ class Ask(msgspec.Struct, frozen=True, eq=False):
 class Capacity(msgspec.Struct, frozen=True, eq=False):
     """All asks, the largest pods first; `free` is row × demanded column with what is coming free by itself."""
 
-    asks: tuple[Ask, ...]
+    asks: tuple[RoomRequest, ...]
     free: Amounts
 
     @property
@@ -44,7 +44,7 @@ class Capacity(msgspec.Struct, frozen=True, eq=False):
         return Capacity(tuple(asks), self.free)
 
 
-def room(ask: Ask, free: Amounts, rows: Amounts) -> Amounts:
+def room(ask: RoomRequest, free: Amounts, rows: Amounts) -> Amounts:
     """How many pods of the ask each of the rows takes; `free` has a line for each of `rows`."""
     fitting = ask.most[rows]
     for column in np.flatnonzero(ask.request):
@@ -52,7 +52,7 @@ def room(ask: Ask, free: Amounts, rows: Amounts) -> Amounts:
     return np.asarray(fitting.clip(min=0))
 
 
-def taken(ask: Ask, fitting: Amounts) -> Amounts:
+def taken(ask: RoomRequest, fitting: Amounts) -> Amounts:
     """How many of the ask each row gets when they are packed on the fewest rows."""
     order = np.lexsort((np.arange(len(fitting)), -np.minimum(fitting, ask.want)))
     before = np.concatenate([[0], np.cumsum(fitting[order])[:-1]])
@@ -71,17 +71,17 @@ def useful_rows(capacity: Capacity) -> Amounts:
     return np.array(sorted(found), np.int64)
 
 
-def _assignment(ask: Ask, left: Amounts, rows: Amounts) -> bool:
+def _assignment(ask: RoomRequest, left: Amounts, rows: Amounts) -> bool:
     """Takes the ask's room out of `left`; False where it does not fit."""
     got = taken(ask, room(ask, left, rows))
     left -= got[:, None] * ask.request[None, :]
     return int(got.sum()) >= ask.want
 
 
-class Balance:
+class RoomBalance:
     """One ask on some rows, while victims are put back one group after the other."""
 
-    def __init__(self, ask: Ask, free: Amounts, rows: Amounts) -> None:
+    def __init__(self, ask: RoomRequest, free: Amounts, rows: Amounts) -> None:
         """`free` has a line for each of `rows`, with the room of all victims."""
         self._columns = [(int(c), int(ask.request[c])) for c in np.flatnonzero(ask.request)]
         self._free: dict[int, list[int]] = {

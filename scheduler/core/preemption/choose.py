@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 
 from scheduler.core.picture.snapshot import Amounts
-from scheduler.core.preemption.capacity import Ask, Balance, Capacity, room, taken, useful_rows
+from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, room, taken, useful_rows
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.gang_cover import cover_with_gangs
 from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, reprieve
@@ -99,7 +99,7 @@ def _reprieve(capacity: Capacity, chosen: set[int], fits: Fits, costs: VictimCos
     rows = _united(useful_rows(capacity), victims.rows[indexes], len(capacity.free))
     left = capacity.free[rows]
     np.add.at(left, np.searchsorted(rows, victims.rows[indexes]), victims.amounts[indexes])
-    balance, going = Balance(capacity.asks[0], left, rows), set(chosen)
+    balance, going = RoomBalance(capacity.asks[0], left, rows), set(chosen)
     groups = put_back_first(chosen, costs)
     order = [index for group in groups for index in group]
     freed = zip(victims.rows[order].tolist(), victims.amounts[order].tolist(), strict=True)
@@ -148,7 +148,7 @@ def _singles(capacity: Capacity, singles: Amounts, costs: VictimCosts) -> set[in
     return chosen
 
 
-def _assignments(ask: Ask, free: Amounts) -> Amounts:
+def _assignments(ask: RoomRequest, free: Amounts) -> Amounts:
     got = taken(ask, room(ask, free, np.arange(len(free))))
     return np.asarray(got[:, None] * ask.request[None, :])
 

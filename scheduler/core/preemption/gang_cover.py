@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.core.picture.snapshot import Amounts
-from scheduler.core.preemption.capacity import Ask, Capacity, room, taken
+from scheduler.core.preemption.capacity import Capacity, RoomRequest, room, taken
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.rows import clear_rows
 
@@ -45,7 +45,7 @@ def cover_with_gangs(capacity: Capacity, pool: Amounts, singles: Amounts, costs:
     return chosen
 
 
-def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], costs: VictimCosts) -> _Parts:
+def _cover(ask: RoomRequest, free: Amounts, parts: _Parts, chosen: set[int], costs: VictimCosts) -> _Parts:
     """Adds gangs to `chosen` and their room to `free`; returns the gangs that are left."""
     missing = ask.want - int(room(ask, free, np.arange(len(free))).sum())
     looked_at = _only(parts, _ranked(ask, free, parts, costs, missing)[: _LOOKED_AT * missing + 32])
@@ -64,7 +64,7 @@ def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], costs: Vict
     return _only(parts, np.flatnonzero(~np.isin(parts.numbers, taken_out)))
 
 
-def _ranked(ask: Ask, free: Amounts, parts: _Parts, costs: VictimCosts, missing: int) -> Amounts:
+def _ranked(ask: RoomRequest, free: Amounts, parts: _Parts, costs: VictimCosts, missing: int) -> Amounts:
     """Gangs that gain members, most for their weight first; of equals the first by row, of these the first by name."""
     gains = np.minimum(_gains(ask, free, parts), missing) / np.maximum(parts.burdens, 1)
     first = np.full(len(parts.burdens), len(free))
@@ -95,7 +95,7 @@ def _parts(pool: Amounts, costs: VictimCosts) -> _Parts:
     return _Parts(gang[starts], rows[starts], freed, costs.gang_burdens[numbers], numbers)
 
 
-def _gains(ask: Ask, free: Amounts, parts: _Parts) -> Amounts:
+def _gains(ask: RoomRequest, free: Amounts, parts: _Parts) -> Amounts:
     """How many more members fit once each gang is gone, one gang at a time."""
     before = room(ask, free[parts.rows], parts.rows)
     gain = room(ask, free[parts.rows] + parts.freed, parts.rows) - before

@@ -21,7 +21,7 @@ from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 
-class Legality(msgspec.Struct, frozen=True, eq=False):
+class LegalVictims(msgspec.Struct, frozen=True, eq=False):
     """`mask` by slot; `spared` counts residents on known nodes that are out, each by the first rule that spares it."""
 
     mask: Mask
@@ -31,7 +31,7 @@ class Legality(msgspec.Struct, frozen=True, eq=False):
 
 def legality(
     residents: Residents, preemptor: Preemptor, facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float
-) -> Legality:
+) -> LegalVictims:
     """Residents that may be evicted for the preemptor."""
     present = residents.rows >= 0
     mask, spared = present.copy(), []
@@ -48,7 +48,9 @@ def legality(
     ):
         spared.append((name, int(np.count_nonzero(mask & out))))
         mask &= ~out
-    return Legality(mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in spared if number))
+    return LegalVictims(
+        mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in spared if number)
+    )
 
 
 def numbers_of(residents: Residents, subjects: Collection[WorkloadId]) -> list[int]:

@@ -12,13 +12,13 @@ from scheduler.core.load.limit import load_room
 from scheduler.core.picture.podclass import NO_INTERPOD
 from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.preemption.capacity import Ask, Capacity
+from scheduler.core.preemption.capacity import Capacity, RoomRequest
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.demand import columns_of, needed_only, request_of
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
-from scheduler.core.preemption.legal import Legality, legality
+from scheduler.core.preemption.legal import LegalVictims, legality
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.terminating import Heeds, vacate
+from scheduler.core.preemption.terminating import KinRelevance, vacate
 from scheduler.core.preemption.trial import Trial
 from scheduler.core.preemption.victims import Victims, victims_of
 
@@ -30,7 +30,7 @@ class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
     """
 
     demand: Candidate
-    legal: Legality
+    legal: LegalVictims
     costs: VictimCosts
     capacity: Capacity
     trial: Trial
@@ -56,7 +56,7 @@ def problem_of(
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(victims))
     terminating = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
     later = working.what_if()
-    heeds = Heeds(later, demand)
+    heeds = KinRelevance(later, demand)
     vacate(later, residents, terminating, heeds)
     costs = VictimCosts(victims, residents, facts, now)
     capacity = _capacity(later, demand, columns, victims)
@@ -66,7 +66,7 @@ def problem_of(
     return PreemptionProblem(demand, legal, costs, capacity, trial, plain, exact, len(terminating) > 0)
 
 
-def _with_stuck(legal: Legality, number: int) -> Legality:
+def _with_stuck(legal: LegalVictims, number: int) -> LegalVictims:
     if not number:
         return legal
     spared = (*legal.spared, ("in a gang of which others stay", number))
@@ -91,7 +91,7 @@ def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], v
         limit = load_room(working.background.load, snapshot, pod_class)
         if limit is not None:
             most = np.where(limit.reason_of < 0, np.minimum(most, limit.most), 0)
-        asks.append(Ask(request_of(snapshot, columns, pod_class), most, pods.count))
+        asks.append(RoomRequest(request_of(snapshot, columns, pod_class), most, pods.count))
     totals = np.maximum(snapshot.allocatable[:, columns].sum(axis=0, dtype=np.float64), 1.0)
     asks.sort(key=lambda ask: float((ask.request / totals).max()), reverse=True)
     return Capacity(tuple(asks), np.ascontiguousarray(free[:, columns]))

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from scheduler.core.picture.snapshot import Amounts, Mask
-from scheduler.core.preemption.capacity import Ask, room
+from scheduler.core.preemption.capacity import RoomRequest, room
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.price import Prices, prices
 from scheduler.core.preemption.victims import Victims, sorted_by
@@ -44,7 +44,7 @@ class RowOption(msgspec.Struct, frozen=True, eq=False):
 
 
 def clear_rows(
-    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, going: Collection[int] = ()
+    ask: RoomRequest, free: Amounts, pool: Amounts, costs: VictimCosts, going: Collection[int] = ()
 ) -> list[int] | None:
     """Indexes of the pool whose going makes the ask fit, None where all of them are not enough.
 
@@ -70,7 +70,7 @@ def clear_rows(
 
 
 def _promising(
-    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, reaches: tuple[Amounts, Amounts, int]
+    ask: RoomRequest, free: Amounts, pool: Amounts, costs: VictimCosts, reaches: tuple[Amounts, Amounts, int]
 ) -> Amounts:
     """Rows that gain, the fewest victims a member first, until they hold what is missing several times over."""
     base, reach, missing = reaches
@@ -117,7 +117,7 @@ def _tenths(mask: Mask, own: Amounts, rows: Amounts, counts: Amounts) -> Amounts
 
 
 def _offers(
-    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, touched: frozenset[int]
+    ask: RoomRequest, free: Amounts, pool: Amounts, costs: VictimCosts, touched: frozenset[int]
 ) -> tuple[list[RowOption], Prices]:
     """One of each row, and by which prices."""
     victims, ranks = costs.victims, costs.ranks(pool)
@@ -149,7 +149,7 @@ def _running(amounts: Amounts, starts: Amounts) -> Amounts:
     return np.asarray(sums - np.repeat(before, np.diff(starts, append=len(sums)), axis=0))
 
 
-def _sizes(ask: Ask, free: Amounts, pool: Amounts, victims: Victims) -> Amounts:
+def _sizes(ask: RoomRequest, free: Amounts, pool: Amounts, victims: Victims) -> Amounts:
     """How much of the next member's deficit each pod covers, in millionths summed over columns."""
     rows = victims.rows[pool]
     base = room(ask, free[rows], rows)
@@ -181,7 +181,7 @@ def _buy(offers: list[RowOption], missing: int, best: Amounts) -> list[tuple[Row
     return bought
 
 
-def _of_row(ask: Ask, free: Amounts, offer: RowOption, extra: int, victims: Victims) -> list[int]:
+def _of_row(ask: RoomRequest, free: Amounts, offer: RowOption, extra: int, victims: Victims) -> list[int]:
     """The cheapest set on the row for so many further members, as far as sets can be compared one by one."""
     greedy = np.arange(offer.lengths[extra - 1])
     deficit = (offer.base + extra) * ask.request - free[offer.row]

@@ -18,7 +18,7 @@ from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapsho
 from scheduler.core.preemption.demand import columns_of
 
 
-class Heeds:
+class KinRelevance:
     """Whether it can matter to the members of a workload, but for its room, that a pod is there."""
 
     def __init__(self, working: WorkingSnapshot, demand: Candidate) -> None:
@@ -51,7 +51,7 @@ def _selectors(interpod: InterPod) -> Iterable[Selector]:
     return (selector for selector in found if selector is not None)
 
 
-def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, heeds: Heeds) -> None:
+def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, heeds: KinRelevance) -> None:
     """These residents, who are on the working snapshot's rows, are gone from here on."""
     if not len(slots):
         return
@@ -66,7 +66,7 @@ def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, heeds
     working.vacate(rows, [charge.pod_class for charge in charges], amounts, heeded)
 
 
-class Beside:
+class FreedRoom:
     """Room on the rows of some assignments, in the columns the members ask for, while victims go and are put back."""
 
     def __init__(self, working: WorkingSnapshot, demand: Candidate, placed: Placed, requests: Amounts) -> None:

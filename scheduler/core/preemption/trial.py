@@ -15,7 +15,7 @@ from scheduler.core.preemption.capacity import Capacity
 from scheduler.core.preemption.choose import lowest, rows_by_price
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, reprieve, reprieve_in_bulk
-from scheduler.core.preemption.terminating import Beside, Heeds, vacate
+from scheduler.core.preemption.terminating import FreedRoom, KinRelevance, vacate
 from scheduler.core.preemption.victim_groups import put_back_first, spread_to_gangs
 
 MOST_ROWS = 1_024
@@ -29,7 +29,7 @@ class Trial:
     """Remembers what it was asked; `working` has lost already what is coming free by itself."""
 
     def __init__(
-        self, working: WorkingSnapshot, demand: Candidate, residents: Residents, costs: VictimCosts, heeds: Heeds
+        self, working: WorkingSnapshot, demand: Candidate, residents: Residents, costs: VictimCosts, heeds: KinRelevance
     ) -> None:
         self._working, self._demand = working, demand
         self._residents, self._costs, self._heeds = residents, costs, heeds
@@ -91,7 +91,7 @@ class Trial:
         placed = self.without(chosen)
         if placed is None:
             return chosen
-        beside = Beside(self._working, self._demand, placed, self._residents.class_requests)
+        beside = FreedRoom(self._working, self._demand, placed, self._residents.class_requests)
         slots, victims = self._residents, self._costs.victims
         lines = {index: int(slots.classes[victims.slots[index]]) for index in chosen}
         for index in chosen:

@@ -20,7 +20,7 @@ OUTSIDE = 1 << 40
 _LOWEST_PRIORITY = -(1 << 31)
 
 
-class Opened(msgspec.Struct, frozen=True, eq=False):
+class WeightSums(msgspec.Struct, frozen=True, eq=False):
     """Weights that occur, ascending; `numbers` and `sums` (row × demanded column) are of all up to each of them.
 
     `level_of` is the position of each victim's weight. Without `sums` there are too many levels to keep them all.
@@ -60,7 +60,7 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
     whole: Mask
     by_gang: Amounts
     ends: Amounts
-    opened: Opened
+    opened: WeightSums
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -118,7 +118,7 @@ def victims_of(
     )
 
 
-def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> Opened:
+def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> WeightSums:
     found = _distinct(weights)
     level_of = np.searchsorted(found, weights)
     numbers = np.cumsum(np.bincount(level_of, minlength=len(found)))
@@ -126,7 +126,7 @@ def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> Ope
     if len(found) <= _MOST_LEVELS:
         each = _sums(level_of * size + rows, amounts, len(found) * size)
         sums = tuple(np.cumsum(each.reshape(len(found), size, amounts.shape[1]), axis=0))
-    return Opened(tuple(found.tolist()), level_of, tuple(numbers.tolist()), sums)
+    return WeightSums(tuple(found.tolist()), level_of, tuple(numbers.tolist()), sums)
 
 
 def _distinct(weights: Amounts) -> Amounts:

@@ -20,7 +20,7 @@ _INSUFFICIENT = "Insufficient "
 _TOO_MANY_PODS = "Too many pods"
 
 
-class Happening(Flag):
+class NewsKind(Flag):
     """Kinds of news.
 
     CAPACITY: some amounts became free, by a pod that went, a node that grew or room that is no longer kept.
@@ -38,18 +38,18 @@ class Happening(Flag):
     PLACED = auto()
 
 
-EVERYTHING = ~Happening.NONE
+EVERYTHING = ~NewsKind.NONE
 _ABOUT = (
-    ("no node has label", Happening.NODE_CHANGED),
-    ("have no label", Happening.NODE_CHANGED),
-    ("pod affinity rules", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),
-    ("affinity rules", Happening.PODS | Happening.NODE_CHANGED),
-    ("topology spread", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),
-    ("free ports", Happening.PODS),
-    ("volume", Happening.VOLUMES | Happening.NODE_CHANGED),
-    ("pvc", Happening.VOLUMES | Happening.NODE_CHANGED),
-    ("usage exceed", Happening.LOAD | Happening.PODS),
-    ("nodemetric", Happening.LOAD),
+    ("no node has label", NewsKind.NODE_CHANGED),
+    ("have no label", NewsKind.NODE_CHANGED),
+    ("pod affinity rules", NewsKind.PODS | NewsKind.PLACED | NewsKind.NODE_CHANGED),
+    ("affinity rules", NewsKind.PODS | NewsKind.NODE_CHANGED),
+    ("topology spread", NewsKind.PODS | NewsKind.PLACED | NewsKind.NODE_CHANGED),
+    ("free ports", NewsKind.PODS),
+    ("volume", NewsKind.VOLUMES | NewsKind.NODE_CHANGED),
+    ("pvc", NewsKind.VOLUMES | NewsKind.NODE_CHANGED),
+    ("usage exceed", NewsKind.LOAD | NewsKind.PODS),
+    ("nodemetric", NewsKind.LOAD),
 )
 """A piece of a refusal's text, in small letters, and what may change it; the texts are those of the filters."""
 
@@ -57,7 +57,7 @@ _ABOUT = (
 class News(msgspec.Struct, frozen=True):
     """What happened, several kinds at once where a turn brought them; some amount of `resources` became free."""
 
-    happened: Happening = Happening.NONE
+    happened: NewsKind = NewsKind.NONE
     resources: frozenset[str] = frozenset()
 
     def __or__(self, other: News) -> News:
@@ -67,7 +67,7 @@ class News(msgspec.Struct, frozen=True):
 class Need(msgspec.Struct, frozen=True):
     """What may help a parked workload: news of one of these kinds, or one of `resources` becoming free."""
 
-    kinds: Happening
+    kinds: NewsKind
     resources: frozenset[str] = frozenset()
 
     def served_by(self, news: News) -> bool:
@@ -76,12 +76,12 @@ class Need(msgspec.Struct, frozen=True):
 
 
 ANYTHING = Need(EVERYTHING)
-NOTHING = Need(Happening.NONE)
+NOTHING = Need(NewsKind.NONE)
 
 
 def freed(resources: Iterable[str]) -> News:
     """Some amount of each became free."""
-    return News(Happening.CAPACITY, frozenset(resources))
+    return News(NewsKind.CAPACITY, frozenset(resources))
 
 
 def freed_by(pod_class: PodClass) -> News:
@@ -98,10 +98,10 @@ def released(before: Charge, after: Charge) -> Iterable[str]:
 def node_news(before: Node | None, after: Node) -> News:
     """What may fit on a node that did not; None: it was not there."""
     if before is None:
-        return News(Happening.NODE_ADDED)
+        return News(NewsKind.NODE_ADDED)
     grown = freed(name for name in after.allocatable if after.allocatable[name] > before.allocatable[name])
     if (before.labels, before.taints, before.unschedulable) != (after.labels, after.taints, after.unschedulable):
-        return grown | News(Happening.NODE_CHANGED)
+        return grown | News(NewsKind.NODE_CHANGED)
     return grown
 
 
@@ -110,7 +110,7 @@ def need_of(report: FitReport) -> Need:
     if report.feasible > 0:
         return ANYTHING
     reasons = {reason for reasons, _ in report.refused for reason in reasons}
-    kinds = Happening.NODE_ADDED
+    kinds = NewsKind.NODE_ADDED
     for reason in reasons:
         kinds |= _kinds(reason)
     return Need(kinds, frozenset(_resource(reason) for reason in reasons if _resource(reason)))
@@ -123,7 +123,7 @@ def _resource(reason: str) -> str:
     return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else ""
 
 
-def _kinds(reason: str) -> Happening:
+def _kinds(reason: str) -> NewsKind:
     if _resource(reason):
-        return Happening.NONE
-    return next((kinds for piece, kinds in _ABOUT if piece in reason.lower()), Happening.NODE_CHANGED)
+        return NewsKind.NONE
+    return next((kinds for piece, kinds in _ABOUT if piece in reason.lower()), NewsKind.NODE_CHANGED)

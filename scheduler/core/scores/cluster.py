@@ -20,7 +20,7 @@ from scheduler.core.scores.policy import ScorePolicy
 from scheduler.core.scores.topology_spread import soft, spread_scores
 
 
-class Asker(msgspec.Struct, frozen=True):
+class ScoredPod(msgspec.Struct, frozen=True):
     """Who is to be placed, and how its scheduler name is scored."""
 
     pod_class: PodClass
@@ -33,7 +33,7 @@ class ClusterScore(NamedTuple):
 
     name: ScorePlugin
     weight: Callable[[ScorePolicy], int]
-    points: Callable[[PodIndex, NodeTraits, Asker, Mask], Amounts | None]
+    points: Callable[[PodIndex, NodeTraits, ScoredPod, Mask], Amounts | None]
 
 
 class Compared(msgspec.Struct, frozen=True, eq=False):
@@ -45,7 +45,7 @@ class Compared(msgspec.Struct, frozen=True, eq=False):
     parts: tuple[tuple[str, int, Amounts], ...]
 
 
-def cluster_scores(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Compared | None:
+def cluster_scores(pod_index: PodIndex, traits: NodeTraits, asker: ScoredPod, feasible: Mask) -> Compared | None:
     """None where nothing of the kind tells one node from another.
 
     What would be the same for all nodes, as Kubernetes' 100 where no taint is to be avoided, is left out.
@@ -62,21 +62,21 @@ def cluster_scores(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasib
     return Compared(np.where(feasible, total, 0), tuple(parts))
 
 
-def _taints(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _taints(pod_index: PodIndex, traits: NodeTraits, asker: ScoredPod, feasible: Mask) -> Amounts | None:
     raw = disliked(traits, asker.pod_class.tolerance.tolerations)
     return None if raw is None else by_smallest(raw, feasible)
 
 
-def _affinity(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _affinity(pod_index: PodIndex, traits: NodeTraits, asker: ScoredPod, feasible: Mask) -> Amounts | None:
     terms = asker.pod_class.tolerance.affinity.preferred_nodes
     return by_largest(preferred(traits, terms), feasible) if terms else None
 
 
-def _spread(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _spread(pod_index: PodIndex, traits: NodeTraits, asker: ScoredPod, feasible: Mask) -> Amounts | None:
     return spread_scores(pod_index, traits, asker.pod_class, feasible) if soft(asker.pod_class) else None
 
 
-def _interpod(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _interpod(pod_index: PodIndex, traits: NodeTraits, asker: ScoredPod, feasible: Mask) -> Amounts | None:
     raw = pod_affinity(pod_index, traits, asker.pod_class, asker.kin, asker.policy.required_affinity_weight)
     return None if raw is None else by_range(raw, feasible)
 

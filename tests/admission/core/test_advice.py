@@ -9,7 +9,7 @@ import pytest
 from admission_builders import raw_container, raw_pod
 
 from admission.core.advice import advised
-from admission.core.validate import Claims
+from admission.core.validate import PodClaims
 from kube.dialects.upstream.amounts import amounts_of
 from kube.objects import Pod
 
@@ -21,7 +21,7 @@ WHOLE = {CPU: "1000", MEMORY: "1Gi"}
 def told(pod: dict[str, Any]) -> tuple[str, ...]:
     read = msgspec.convert(pod, Pod)
     amounts = amounts_of(read.spec, "Pod batch/job")
-    claims = Claims(read.metadata.labels or {}, read.metadata.annotations or {}, read.spec.priority)
+    claims = PodClaims(read.metadata.labels or {}, read.metadata.annotations or {}, read.spec.priority)
     return advised(claims, (*amounts.containers, *amounts.init), "Pod batch/job")
 
 

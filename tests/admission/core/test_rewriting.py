@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from admission_builders import raw_container
 
-from admission.core.rewriting import Unwritable, band_of, rewritten
+from admission.core.rewriting import NoLentForm, band_of, rewritten
 from model.qos import PriorityBand
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 
@@ -124,12 +124,12 @@ def test_a_pods_own_resources_are_those_of_its_container() -> None:
 )
 def test_what_several_share_cannot_be_lent(given: dict[str, Any]) -> None:
     """The words say what to write instead."""
-    with pytest.raises(Unwritable, match=r"spec\.resources: .* write requests and limits at each container"):
+    with pytest.raises(NoLentForm, match=r"spec\.resources: .* write requests and limits at each container"):
         rewritten(given)
 
 
 @pytest.mark.parametrize("amount", ["much", "", "1 CPU"])
 def test_an_amount_that_is_none(amount: str) -> None:
     """The container and the field are named."""
-    with pytest.raises(Unwritable, match=r"container main: requests\.cpu: "):
+    with pytest.raises(NoLentForm, match=r"container main: requests\.cpu: "):
         rewritten(pod(raw_container(requests={"cpu": amount})))

@@ -7,19 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from admission.core.validate import Claims, PodRules, violations
+from admission.core.validate import PodClaims, PodRules, violations
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MID_CPU, ResourceVector
 
 QOS, SUB, CLASS = "koordinator.sh/qosClass", "koordinator.sh/priority", "koordinator.sh/priority-class"
 
 
-def claims(qos: str = "", priority: int | None = None, /, **more: Any) -> Claims:
+def claims(qos: str = "", priority: int | None = None, /, **more: Any) -> PodClaims:
     labels = {**({QOS: qos} if qos else {}), **more.pop("labels", {})}
     requests = ResourceVector(more.pop("requests", {}))
-    return Claims(labels, priority=priority, requests=requests, **more)
+    return PodClaims(labels, priority=priority, requests=requests, **more)
 
 
-ONE: dict[str, tuple[Claims, list[str]]] = {
+ONE: dict[str, tuple[PodClaims, list[str]]] = {
     "an ordinary pod": (claims(requests={CPU: 1500}), []),
     "a batch pod": (claims("BE", 5500, requests={BATCH_CPU: 1000}), []),
     "a batch pod by hand (S29)": (
@@ -64,7 +64,7 @@ ONE: dict[str, tuple[Claims, list[str]]] = {
 
 
 @pytest.mark.parametrize(("pod", "words"), ONE.values(), ids=ONE)
-def test_a_pod(pod: Claims, words: list[str]) -> None:
+def test_a_pod(pod: PodClaims, words: list[str]) -> None:
     """One sentence for each thing that is wrong, and none for what is not; an unchanged pod is judged the same."""
     for found in (violations(pod, None, PodRules()), violations(pod, pod, PodRules())):
         assert len(found) == len(words)
@@ -72,7 +72,7 @@ def test_a_pod(pod: Claims, words: list[str]) -> None:
 
 
 BATCH = claims("BE", 5500, labels={SUB: "1"})
-CHANGED: dict[str, tuple[Claims, Claims, list[str]]] = {
+CHANGED: dict[str, tuple[PodClaims, PodClaims, list[str]]] = {
     "another class": (BATCH, claims("LS", 5500, labels={SUB: "1"}), ["cannot change from BE to LS"]),
     "no class any more": (BATCH, claims("", 5500, labels={SUB: "1"}), ["cannot change from BE to none"]),
     "a class at last": (claims("", 5500), claims("BE", 5500), ["cannot change from none to BE"]),
@@ -91,7 +91,7 @@ CHANGED: dict[str, tuple[Claims, Claims, list[str]]] = {
 
 
 @pytest.mark.parametrize(("old", "new", "words"), CHANGED.values(), ids=CHANGED)
-def test_a_change(old: Claims, new: Claims, words: list[str]) -> None:
+def test_a_change(old: PodClaims, new: PodClaims, words: list[str]) -> None:
     """Class, band and sub-priority are settled at creation."""
     found = violations(new, old, PodRules())
     assert len(found) == len(words) and all(word in each for word, each in zip(words, found, strict=True))

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.edge.journal import JournalFile
-from agent.report.journal import Head, RecordedTick, read
+from agent.report.journal import JournalHead, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
 from model.fault import ConfigurationFault
@@ -26,15 +26,15 @@ class Rig:
         self.heads = 0
         self.journal = JournalFile(self.path, largest, self._head)
 
-    def _head(self) -> Head:
+    def _head(self) -> JournalHead:
         self.heads += 1
-        return Head(self.build.layout, AgentSettings(), TickState())
+        return JournalHead(self.build.layout, AgentSettings(), TickState())
 
     def take(self, *times: float) -> None:
         for at in times:
             self.journal.take(self.build.result(at))
 
-    def lines(self, name: str = "j.jsonl") -> list[Head | RecordedTick]:
+    def lines(self, name: str = "j.jsonl") -> list[JournalHead | RecordedTick]:
         return list(read((self.path.parent / name).read_bytes().splitlines(keepends=True), name))
 
     def times(self, name: str = "j.jsonl") -> list[float]:
@@ -50,7 +50,7 @@ def test_a_head_then_a_line_a_tick(rig: Rig) -> None:
     """On disk as soon as the tick is done; what is written can be read back."""
     rig.journal.begin()
     rig.take(0, 1, 2)
-    assert isinstance(rig.lines()[0], Head) and rig.times() == [0, 1, 2]
+    assert isinstance(rig.lines()[0], JournalHead) and rig.times() == [0, 1, 2]
     rig.journal.close()
 
 
@@ -62,7 +62,7 @@ def test_a_full_file_is_rotated(tmp_path: Path, build: Any) -> None:
     rig.journal.close()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["j.jsonl", "j.jsonl.1"] and rig.heads > 2
     for name in ("j.jsonl", "j.jsonl.1"):
-        assert isinstance(rig.lines(name)[0], Head)
+        assert isinstance(rig.lines(name)[0], JournalHead)
         # One line may go beyond; a line is what the first tick after a head takes.
         assert (tmp_path / name).stat().st_size <= 20_000 + 5_000
     kept = rig.times("j.jsonl.1") + rig.times()
@@ -112,7 +112,12 @@ def test_a_half_written_line_is_taken_back(rig: Rig) -> None:
     assert [entry["error"] for entry in logs] == ["No space left on device"]
     rig.journal._file = file
     rig.take(3, 4)
-    assert rig.times() == [0, 4] and [type(line) for line in rig.lines()] == [Head, RecordedTick, Head, RecordedTick]
+    assert rig.times() == [0, 4] and [type(line) for line in rig.lines()] == [
+        JournalHead,
+        RecordedTick,
+        JournalHead,
+        RecordedTick,
+    ]
 
 
 def test_a_name_that_is_no_text_costs_the_journal_only(rig: Rig) -> None:
@@ -152,7 +157,7 @@ def test_a_failed_rotation_is_tried_again(tmp_path: Path, build: Any) -> None:
     (tmp_path / "j.jsonl.1").rmdir()
     rig.take(9)
     rig.journal.close()
-    assert rig.times("j.jsonl.1") == [0] and isinstance(rig.lines()[0], Head)
+    assert rig.times("j.jsonl.1") == [0] and isinstance(rig.lines()[0], JournalHead)
 
 
 def test_a_file_that_was_moved_away(tmp_path: Path, build: Any) -> None:

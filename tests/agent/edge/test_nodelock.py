@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.edge.nodelock import Limiting, NodeLock, lock_folder
+from agent.edge.nodelock import LockRole, NodeLock, lock_folder
 from model.fault import ConfigurationFault, KernelFault
 
 
@@ -24,14 +24,14 @@ def test_a_second_agent_refuses(tmp_path: Path, root: Path) -> None:
     (tmp_path / "other").mkdir()
     first = NodeLock(root)
     NodeLock(tmp_path / "other").close()
-    guard = NodeLock(root, Limiting.GUARD)
+    guard = NodeLock(root, LockRole.GUARD)
     who = rf"process {os.getpid()} .*python.*"
     with pytest.raises(
         ConfigurationFault, match=rf"besteffort: another agent limits these cgroups: {who} \(stop it fi"
     ):
         NodeLock(root)
     with pytest.raises(ConfigurationFault, match=rf"another guard limits these cgroups: {who}"):
-        NodeLock(root, Limiting.GUARD)
+        NodeLock(root, LockRole.GUARD)
     for lock in (first, guard):
         lock.close()
     NodeLock(root).close()

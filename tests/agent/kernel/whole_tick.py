@@ -21,7 +21,7 @@ from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.files.statefile import StateFile
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, TickPorts, TickResult
 from agent.settings import AgentSettings
 from agent.tick import Tick
@@ -44,7 +44,7 @@ class WholeNode:
         proc = folder / "proc"
         shutil.copytree(FOLDER / "v1_surge/00/proc", proc, dirs_exist_ok=True)
         self.executor = KnobExecutor(MOUNT, StateFile(state / "agent.json"), lambda: self._now)
-        senses = Senses(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
+        senses = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
         observer = NodeObserver(layout, senses, lambda: (1000.0 + self._now, self._now))
         cluster = FakeCluster(ClusterFacts(Node("n", SIZE, SIZE), ()))
         ports = TickPorts(cluster, observer, self.executor, FakeBrake(), FakeEvictor())

@@ -27,7 +27,7 @@ from agent.core.observe.observation import (
     Stall,
 )
 from agent.ports import TickResult, WriteOutcome
-from agent.report.journal import Head, JournalOutcome, LineWriter, RecordedTick, read
+from agent.report.journal import JournalHead, JournalOutcome, LineWriter, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
 from model.decision import Term
@@ -41,7 +41,7 @@ from model.topology import CpuBasics, Zone
 from tests.agent.conftest import Build
 
 BUILD = Build()
-HEAD = msgspec.json.encode(Head(BUILD.layout, AgentSettings(), TickState())) + b"\n"
+HEAD = msgspec.json.encode(JournalHead(BUILD.layout, AgentSettings(), TickState())) + b"\n"
 ZONE = Zone(0, "node-0", ResourceVector({MEMORY: 1}))
 
 counts = st.integers(0, 2**64 - 1)
@@ -239,7 +239,7 @@ def test_a_line_that_was_cut_off_ends_the_journal(build: Any) -> None:
 def test_a_line_that_is_none(build: Any, line: bytes, told: str) -> None:
     """One fault with file and line number, after everything before it was given."""
     reading = read([*written(build.result()), line], "j")
-    assert isinstance(next(reading), Head) and isinstance(next(reading), RecordedTick)
+    assert isinstance(next(reading), JournalHead) and isinstance(next(reading), RecordedTick)
     with pytest.raises(ConfigurationFault) as fault:
         next(reading)
     assert str(fault.value).startswith(told) and "give a file written by --journal" in str(fault.value)
@@ -255,7 +255,7 @@ def test_a_decision_that_does_not_add_up_is_refused(build: Any) -> None:
 
 def test_a_journal_of_another_format(build: Any) -> None:
     """What this version would understand by halves is refused, and the message says which version reads it."""
-    head = msgspec.json.encode(Head(build.layout, AgentSettings(), TickState(), format=2)) + b"\n"
+    head = msgspec.json.encode(JournalHead(build.layout, AgentSettings(), TickState(), format=2)) + b"\n"
     with pytest.raises(
         ConfigurationFault, match=r"line 1: is of journal format 2; this version reads 4.*that wrote it"
     ):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.report.node_patches import NodePatches, Overtaken
+from agent.report.node_patches import NodePatches, Superseded
 from model.fault import KubernetesFault
 from tests.kube.conftest import ScriptedServer, says
 
@@ -91,7 +91,7 @@ async def offer(node: NodePatches, millis: int, acknowledged: int) -> str:
     """What came of it."""
     try:
         await node.offer({"status": {"offer": millis}}, {CPU: millis}, {CPU: acknowledged})
-    except Overtaken:
+    except Superseded:
         return "overtaken"
     return "landed"
 

@@ -17,7 +17,7 @@ from agent.core.limit.brake import BrakePlan
 from agent.core.observe.knobs import PERIOD_US, RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
-from agent.edge.nodelock import Limiting, NodeLock
+from agent.edge.nodelock import LockRole, NodeLock
 from agent.files.controlfiles import ControlFiles
 from agent.files.statefile import StateFile
 from agent.run.heartbeat_guard import Heartbeat
@@ -103,7 +103,7 @@ def test_restore_refuses_while_somebody_acts(node: Node, which: str) -> None:
     node.say(OURS)
     held: StateFile | NodeLock
     if which.endswith("with another state file"):
-        held = NodeLock(node.files.path(KNOBS.quota).parent, Limiting(which.split()[0]))
+        held = NodeLock(node.files.path(KNOBS.quota).parent, LockRole(which.split()[0]))
     else:
         held = StateFile(node.state if which == "agent" else node.guarded)
     code, line = node.restore()

@@ -56,7 +56,7 @@ def plan(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | native.Absent]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | native.NotBuilt]:
     """Compiled once for all tests here."""
     folder = tmp_path_factory.mktemp("built")
     return {"floor": native.build_floor(folder), "go": native.build_go(folder)}
@@ -64,11 +64,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | native.A
 
 @pytest.fixture(params=["plain", "floor", "go"])
 def reader(
-    request: pytest.FixtureRequest, tmp_path: Path, built: dict[str, Path | native.Absent]
+    request: pytest.FixtureRequest, tmp_path: Path, built: dict[str, Path | native.NotBuilt]
 ) -> Iterator[ReaderProcess]:
     name, asked = request.param, str(plan(tmp_path))
     native_code = built.get(name, Path())
-    if isinstance(native_code, native.Absent):
+    if isinstance(native_code, native.NotBuilt):
         pytest.skip(native_code.why)
     python = [sys.executable, "-m", "bench.agent.reader_process", name, asked, str(native_code)]
     with ReaderProcess(name, [str(native_code), asked] if name == "go" else python) as started:
@@ -93,4 +93,4 @@ def test_a_reader_sees_what_changed(reader: ReaderProcess, tmp_path: Path) -> No
 def test_a_failed_build_is_a_reason(tmp_path: Path) -> None:
     """The benchmark goes on without the reader and says why."""
     result = native._built(tmp_path / "x", [sys.executable, "-c", "raise SystemExit('no such flag')"], tmp_path)
-    assert isinstance(result, native.Absent) and "no such flag" in result.why
+    assert isinstance(result, native.NotBuilt) and "no such flag" in result.why

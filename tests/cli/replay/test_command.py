@@ -18,7 +18,7 @@ from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.edge.journal import JournalFile
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
-from agent.report.journal import Head
+from agent.report.journal import JournalHead
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from cli.main import main
@@ -108,7 +108,7 @@ def record(tmp_path: Path) -> Record:
         node = Recorder(load)
         ports = TickPorts(node, node, node, node, FakeEvictor())
         path = tmp_path / "journal.jsonl"
-        journal = JournalFile(path, 1 << 30, lambda: Head(LAYOUT, AgentSettings(), tick.state))
+        journal = JournalFile(path, 1 << 30, lambda: JournalHead(LAYOUT, AgentSettings(), tick.state))
         tick = Tick(LAYOUT, AgentSettings(), ports, (journal,))
         journal.begin()
         for _ in range(ticks):

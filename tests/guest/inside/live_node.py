@@ -20,7 +20,7 @@ from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.files.statefile import StateFile
-from agent.observer import NodeObserver, Senses
+from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult
 from agent.settings import AgentSettings
 from agent.tick import Tick
@@ -84,7 +84,7 @@ class LiveNode:
         self.cgroups = CgroupReader(MOUNT, FILES[self.layout.version], slow_passes=1)
         self.discovery = Discovery.watching(MOUNT, self.layout)
         self.host = HostReader(Path("/proc"))
-        senses = Senses(self.discovery, self.cgroups, self.host)
+        senses = ObserverSources(self.discovery, self.cgroups, self.host)
         self.observer = NodeObserver(self.layout, senses, lambda: (time.time(), time.monotonic()))
         self.settings = AgentSettings()
         self.facts = ClusterFacts(build.node(), (self.web.listed, self.job.listed))

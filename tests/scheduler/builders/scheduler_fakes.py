@@ -19,7 +19,7 @@ from scheduler.core.gangs.phase import GangStatus
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Turn
@@ -86,7 +86,7 @@ class FakeWriter:
         self.failing = False
         self.absent: set[str] = set()
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+    async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         self.writes += 1
         if pod.name in self.absent:
             raise KubernetesFault(pod.name, "404", status=404)
@@ -98,18 +98,18 @@ class FakeWriter:
         if nominated is not None:
             self.nominated[pod.name] = nominated
 
-    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
         if self.failing:
             self.failing = False
             raise KubernetesFault("PATCH", "503", status=503)
         self.statuses[gang.name] = status
 
-    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
         if self.unmarkable is not None:
             raise self.unmarkable
         self.marks.setdefault(gang.name, []).append(marks)
 
-    async def group_condition(self, gang: Named, condition: Condition) -> None:
+    async def group_condition(self, gang: NamedObject, condition: Condition) -> None:
         self.groups[gang.name] = condition
 
 
@@ -117,22 +117,22 @@ class FakeAnnouncer:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def scheduled(self, pod: Named, node: str) -> None:
+    def scheduled(self, pod: NamedObject, node: str) -> None:
         self.events.append(("Scheduled", pod.name, node))
 
-    def failed(self, pod: Named, message: str) -> None:
+    def failed(self, pod: NamedObject, message: str) -> None:
         self.events.append(("FailedScheduling", pod.name, message))
 
-    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None:
+    def gang(self, gang: NamedObject, reason: str, message: str, *, warning: bool) -> None:
         self.events.append((reason, gang.name, message))
 
-    def preempted(self, pod: Named, note: str) -> None:
+    def preempted(self, pod: NamedObject, note: str) -> None:
         self.events.append(("Preempted", pod.name, note))
 
-    def unserved(self, pod: Named, message: str) -> None:
+    def unserved(self, pod: NamedObject, message: str) -> None:
         self.events.append(("NotActedOn", pod.name, message))
 
-    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None:
+    def configuration(self, config_map: NamedObject, reason: str, message: str, *, warning: bool) -> None:
         self.events.append((reason, config_map.name, message))
 
 
@@ -144,7 +144,7 @@ class FakeEvictor:
         self.failures: dict[str, KubernetesFault] = {}
         self.full: set[str] = set()
 
-    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
         if tell and pod.name in self.full:
             raise KubernetesFault(pod.key, "500 etcdserver: request is too large", status=500)
         fault = self.failures.pop(pod.name, None)
@@ -228,7 +228,7 @@ class World:
             "PodGroup": facts.PodGroupSeen,
         }
         for item in objects:
-            make = makers.get(type(item).__name__, facts.Seen)
+            make = makers.get(type(item).__name__, facts.ObjectSeen)
             self.loop.tell(make(Change(kind, item)))
         return self
 

@@ -52,9 +52,9 @@ def claiming(ratio: str, amount: str) -> facts.NodeSeen:
     return facts.NodeSeen(Change(change.kind, msgspec.structs.replace(change.object, metadata=metadata)))
 
 
-def configured(text: str, kind: ChangeKind = ChangeKind.MODIFIED) -> facts.Seen:
+def configured(text: str, kind: ChangeKind = ChangeKind.MODIFIED) -> facts.ObjectSeen:
     metadata = objects.Metadata("slo-controller-config", "koordinator-system")
-    return facts.Seen(Change(kind, objects.ConfigMap(metadata, {"cpu-normalization-config": text})))
+    return facts.ObjectSeen(Change(kind, objects.ConfigMap(metadata, {"cpu-normalization-config": text})))
 
 
 def test_a_ratio_counts_as_far_as_people_allow_it() -> None:
@@ -101,8 +101,8 @@ def group(priority: int | None) -> objects.UpstreamPodGroup:
     return objects.UpstreamPodGroup(objects.Metadata(name="g", namespace="default", uid="g"), spec)
 
 
-def seen(priority: int | None, kind: ChangeKind = ChangeKind.ADDED) -> facts.Seen:
-    return facts.Seen(Change(kind, group(priority)))
+def seen(priority: int | None, kind: ChangeKind = ChangeKind.ADDED) -> facts.ObjectSeen:
+    return facts.ObjectSeen(Change(kind, group(priority)))
 
 
 def charged(*told: facts.Fact) -> int:

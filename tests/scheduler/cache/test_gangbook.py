@@ -7,12 +7,12 @@ from structlog.testing import capture_logs
 
 from kube.dialects.gangs.podgroups import PARTIAL_SINCE
 from kube.informer import Change, ChangeKind
-from scheduler.cache.gangbook import GangBook
+from scheduler.cache.gangbook import GangCache
 
 
 def test_an_unreadable_mark_is_told_once() -> None:
     """Not with each change of its PodGroup; another text is told again."""
-    book = GangBook()
+    book = GangCache()
     with capture_logs() as logs:
         for text, minimum in (("soon", 2), ("soon", 3), ("later", 3), ("2026-01-01T00:00:00Z", 3)):
             book.seen(Change(ChangeKind.MODIFIED, raw_group(minimum=minimum, annotations={PARTIAL_SINCE: text})))

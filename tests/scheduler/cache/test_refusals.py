@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kube.objects import Metadata
 from scheduler.cache.refusals import Refusal, Refusals
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
-POD = Named("default", "p", "u1")
+POD = NamedObject("default", "p", "u1")
 META = Metadata("p", "default", "u1")
 
 

@@ -13,7 +13,7 @@ from kube.client import PatchKind
 from model.fault import KubernetesFault
 from model.placement import Placement
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesEvictor, scheduler_config
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 
 PROFILE = """
 kind: KubeSchedulerConfiguration
@@ -120,7 +120,7 @@ def test_a_victim_is_told_before_it_is_deleted(status: int, tell: bool, deleted:
     """Unless it takes no condition; one that is gone or another's is never deleted."""
     path = f"{POD}/status" if status else ""
     writes: Any = Writes(path, status)
-    evict = KubernetesEvictor(writes).evict(Named("d", "p", "u"), "PreemptionByScheduler", "m", tell=tell)
+    evict = KubernetesEvictor(writes).evict(NamedObject("d", "p", "u"), "PreemptionByScheduler", "m", tell=tell)
     with pytest.raises(KubernetesFault) if raised else contextlib.nullcontext():
         asyncio.run(evict)
     assert next(seen[:2] for seen in writes.seen) == ("STRATEGIC", f"{POD}/status")

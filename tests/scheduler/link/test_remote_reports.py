@@ -7,7 +7,7 @@ import asyncio
 from model.decision import Decision, Unit
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
-from scheduler.link.frames import Upward
+from scheduler.link.frames import FromLinkProcess
 from scheduler.link.remote_reports import RemoteNodeReports
 
 
@@ -26,8 +26,8 @@ def decision(value: int) -> Decision:
     return Decision("node/n", "batch-cpu", 0, Unit.MILLI_CPU, Reason.COMPUTED, (), at_seconds=value)
 
 
-def taken(node_reports: RemoteNodeReports) -> Upward:
-    async def take() -> Upward:
+def taken(node_reports: RemoteNodeReports) -> FromLinkProcess:
+    async def take() -> FromLinkProcess:
         async with asyncio.timeout(10):
             return await node_reports.take()
 
@@ -91,4 +91,4 @@ def test_another_leader_hears_nothing_of_the_last() -> None:
     node_reports.forget()
     assert node_reports.costs("n") == ()
     node_reports.disconnected("n")
-    assert taken(node_reports) == Upward(links={"n": False})
+    assert taken(node_reports) == FromLinkProcess(links={"n": False})

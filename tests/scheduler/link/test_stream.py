@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.link.stream import LinkStream, Openings
+from scheduler.link.stream import LinkRate, LinkStream
 
 OLD = EvictionCost("u1", checkpoint_age_seconds=10.0)
 
@@ -42,7 +42,7 @@ def test_a_flood_of_long_messages_is_read_as_slowly() -> None:
 
 def test_a_node_opens_links_now_and_then() -> None:
     """So many in ten seconds, whatever others do, and as many again after them."""
-    openings = Openings(2)
+    openings = LinkRate(2)
     assert [openings.take("n1", now) for now in (5.0, 5.1, 14.9, 15.0, 15.0, 15.0)] == [
         True,
         True,

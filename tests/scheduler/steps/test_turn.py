@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kube.objects import Condition
 from model.workload import WorkloadId
-from scheduler.ports import Named
+from scheduler.ports import NamedObject
 from scheduler.steps.turn import GangCondition, Turn
 
 
@@ -38,6 +38,6 @@ def test_every_field_is_put_together() -> None:
 
 def test_a_condition_is_about_one_gang_and_one_type() -> None:
     """By uid: a gang of the same name that was made again is another."""
-    key = GangCondition(Named("d", "g", "u1"), Condition("Scheduled", "True")).key
+    key = GangCondition(NamedObject("d", "g", "u1"), Condition("Scheduled", "True")).key
     assert key == ("u1", "Scheduled")
-    assert key != GangCondition(Named("d", "g", "u2"), Condition("Scheduled", "True")).key
+    assert key != GangCondition(NamedObject("d", "g", "u2"), Condition("Scheduled", "True")).key

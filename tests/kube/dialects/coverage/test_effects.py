@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from kube.dialects.coverage.rows import CoverageRow, Standing
+from kube.dialects.coverage.rows import CoverageRow, Support
 from kube.dialects.coverage.table import ROWS
 
 TESTS = Path(__file__).parents[3]
 EFFECTS: dict[str, dict[str, str]] = yaml.safe_load((Path(__file__).parent / "effects.yaml").read_text())
-DONE = [row for row in ROWS if row.standing in (Standing.HONOURED, Standing.PARTLY)]
+DONE = [row for row in ROWS if row.standing in (Support.HONOURED, Support.PARTLY)]
 
 
 class Effect(NamedTuple):

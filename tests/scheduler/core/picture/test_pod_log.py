@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core.picture.pod_log import Entries, Entry, PodLog, kept, merged
+from scheduler.core.picture.pod_log import Entry, PodLog, PodLogEntries, kept, merged
 
 
-def told(entries: Entries) -> list[Entry]:
+def told(entries: PodLogEntries) -> list[Entry]:
     return list(zip(entries.numbers.tolist(), entries.rows.tolist(), entries.amounts.tolist(), strict=True))
 
 

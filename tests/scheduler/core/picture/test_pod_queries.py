@@ -9,11 +9,11 @@ import pytest
 from model.pod.affinity import Affinity, HostPort, PodTerm, PreferredPods
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_queries import (
-    AllOf,
-    Bearers,
-    HeldTerm,
     Pods,
+    PodsOfAll,
+    PodsWithTerm,
     PortUsers,
+    ResidentTerm,
     TermKind,
     clash,
     held_by,
@@ -53,7 +53,7 @@ def test_pods(pods: Pods, who: Kin, labels: dict[str, str], wanted: bool) -> Non
 
 def test_all_of() -> None:
     """Every one must count them."""
-    both = AllOf((Pods(app("a")), Pods(Selector((Requirement("tier", Operator.EXISTS),)))))
+    both = PodsOfAll((Pods(app("a")), Pods(Selector((Requirement("tier", Operator.EXISTS),)))))
     assert both.holds(kin(), A | {"tier": "1"})
     assert not both.holds(kin(), A)
 
@@ -83,12 +83,12 @@ def test_held_terms() -> None:
     """Of each kind; the namespace counts where the term names none itself."""
     resident = kin(affinity=Affinity(pods=(NEAR,), anti_pods=(AWAY,), preferred_pods=(PreferredPods(-3, NEAR),)))
     assert held_by(resident) == (
-        HeldTerm(TermKind.ANTI, AWAY),
-        HeldTerm(TermKind.AFFINITY, NEAR, "ns"),
-        HeldTerm(TermKind.PREFERRED, NEAR, "ns", -3),
+        ResidentTerm(TermKind.ANTI, AWAY),
+        ResidentTerm(TermKind.AFFINITY, NEAR, "ns"),
+        ResidentTerm(TermKind.PREFERRED, NEAR, "ns", -3),
     )
-    assert Bearers(HeldTerm(TermKind.ANTI, AWAY)).holds(resident, {})
-    assert not Bearers(HeldTerm(TermKind.ANTI, NEAR)).holds(resident, {})
+    assert PodsWithTerm(ResidentTerm(TermKind.ANTI, AWAY)).holds(resident, {})
+    assert not PodsWithTerm(ResidentTerm(TermKind.ANTI, NEAR)).holds(resident, {})
     assert held_by(kin()) == ()
 
 

@@ -8,7 +8,7 @@ from scheduler_builders import node, pod, snapshot
 from model.resources import BATCH_CPU, ResourceVector
 from scheduler.core.ledger.ledger import Charge, Ledger
 from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import Around, RelatedObjects, take
+from scheduler.core.picture.snapshot import RelatedObjects, SnapshotContext, take
 
 
 def test_rows_and_columns() -> None:
@@ -48,7 +48,7 @@ def test_closing_a_node_changes_what_filters_read() -> None:
     """A node that is closed, and opened again, is seen so without any amount having changed."""
     nodes = {"a": node("a"), "b": node("b")}
     first = take(nodes, {})
-    closed = take(nodes, {}, first, {"b"}, Around({"b"}))
+    closed = take(nodes, {}, first, {"b"}, SnapshotContext({"b"}))
     again = take(nodes, {}, closed, {"b"})
     assert [item.traits.closed.tolist() for item in (first, closed, again)] == [
         [False, False],
@@ -90,7 +90,7 @@ def test_other_related_are_other_traits() -> None:
     """Claims, volumes and namespaces are read by filters, whose answers are remembered."""
     nodes = {"a": node("a")}
     first = take(nodes, {})
-    other = Around(related=RelatedObjects(namespaces={"x": {}}))
+    other = SnapshotContext(related=RelatedObjects(namespaces={"x": {}}))
     second = take(nodes, {}, first, (), other)
     assert second.traits.related.namespaces == {"x": {}}
     assert take(nodes, {}, second, (), other) is second

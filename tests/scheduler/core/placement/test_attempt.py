@@ -14,7 +14,7 @@ from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.attempt import attempt, misfit, party_of
-from scheduler.core.placement.fill import How
+from scheduler.core.placement.fill import FillOptions
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.scores.policy import ScorePolicy
@@ -24,8 +24,8 @@ def working(*sizes: int) -> WorkingSnapshot:
     return WorkingSnapshot(snapshot(*(node(f"n{i}", batch_cpu=size) for i, size in enumerate(sizes))))
 
 
-def how(wanted: Candidate) -> How:
-    return How(wanted.requester, ScorePolicy(), pack)
+def how(wanted: Candidate) -> FillOptions:
+    return FillOptions(wanted.requester, ScorePolicy(), pack)
 
 
 def two_sizes(large: int, small: int, minimum: int) -> Candidate:

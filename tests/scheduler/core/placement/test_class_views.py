@@ -18,7 +18,7 @@ from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import Kin, PodClass, class_of
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, Requester, WorkingSnapshot
-from scheduler.core.scores.cluster import Asker
+from scheduler.core.scores.cluster import ScoredPod
 from scheduler.core.scores.policy import ScorePolicy
 from scheduler.core.scores.rows import ScoreAsk, row_scores
 
@@ -129,7 +129,7 @@ def with_load(used: list[float], now: float, expired: int = -1) -> Background:
 
 def best(working: WorkingSnapshot, pod_class: PodClass) -> str:
     outlook = working.outlook(pod_class, Kin(), ASKING)
-    return working.snapshot.names[working.best(Asker(pod_class), outlook)]
+    return working.snapshot.names[working.best(ScoredPod(pod_class), outlook)]
 
 
 def test_measured_use_decides_and_pods_placed_in_this_turn_count() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scheduler_builders import node, snapshot
 
 from model.workload import TopologyLevel
-from scheduler.core.placement.domains import Terrain, domains_of
+from scheduler.core.placement.domains import TopologyDomains, domains_of
 
 PLACES = (("b1", "r1"), ("b1", "r1"), ("b1", "r2"), ("b2", "r1"), ("", "r1"), ("b2", ""))
 KEYS = ("block", "rack")
@@ -24,9 +24,9 @@ def nodes() -> Any:
     ).traits
 
 
-def terrain(*multiples: int) -> Terrain:
+def terrain(*multiples: int) -> TopologyDomains:
     levels = tuple(TopologyLevel(key, True, multiple) for key, multiple in zip(KEYS, multiples, strict=True))
-    return Terrain(domains_of(nodes(), KEYS), levels)
+    return TopologyDomains(domains_of(nodes(), KEYS), levels)
 
 
 def test_a_domain_is_named_within_those_around_it() -> None:

@@ -13,10 +13,10 @@ from model.workload import WorkloadId
 from scheduler.core.picture.assignment import Requester
 from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.picture.snapshot import Mask
-from scheduler.core.placement.fill import Filling, Group, How, PlacementTrial, best_row, fill
+from scheduler.core.placement.fill import FillOptions, FillResult, Group, PlacementTrial, best_row, fill
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.scores.cluster import Asker
+from scheduler.core.scores.cluster import ScoredPod
 from scheduler.core.scores.policy import ScorePolicy
 
 ASKS = Requester(WorkloadId.gang("default/train"), 0)
@@ -27,8 +27,8 @@ def group(name: str, number: int, *, gang: str = "", **more: Any) -> Group:
     return Group(class_of(pods[0]), tuple(p.uid for p in pods), tuple(kin_of(p) for p in pods), gang)
 
 
-def how(within: Mask | None = None) -> How:
-    return How(ASKS, ScorePolicy(), pack, within)
+def how(within: Mask | None = None) -> FillOptions:
+    return FillOptions(ASKS, ScorePolicy(), pack, within)
 
 
 def working(*sizes: int) -> WorkingSnapshot:
@@ -37,12 +37,12 @@ def working(*sizes: int) -> WorkingSnapshot:
     )
 
 
-def filled(on: WorkingSnapshot, limits: dict[str, int], *groups: Group, within: Mask | None = None) -> Filling:
+def filled(on: WorkingSnapshot, limits: dict[str, int], *groups: Group, within: Mask | None = None) -> FillResult:
     with PlacementTrial(on) as trial:
         return fill(trial, groups, limits, how(within))
 
 
-def told(filling: Filling) -> str:
+def told(filling: FillResult) -> str:
     return " ".join(f"{a.uid.removeprefix('uid-')}@{a.row}" for a in filling.assignments)
 
 
@@ -104,7 +104,7 @@ def test_a_trial_leaves_nothing() -> None:
 def test_the_best_row_of_one_pod() -> None:
     """−1 where there is none."""
     on, one = working(0, 700, 900), group("x", 1)
-    asker = Asker(one.pod_class, one.kins[0], ScorePolicy())
+    asker = ScoredPod(one.pod_class, one.kins[0], ScorePolicy())
     assert best_row(on, asker, how()) == 2
     assert best_row(on, asker, how(np.array([True, True, False]))) == 1
     assert best_row(on, asker, how(np.array([True, False, False]))) == -1

@@ -19,7 +19,7 @@ from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
-from scheduler.core.queueing.news import Happening, News, freed, need_of
+from scheduler.core.queueing.news import News, NewsKind, freed, need_of
 
 BLOCK, RACK = TopologyLevel("block", required=True), TopologyLevel("rack", required=True)
 RATHER = TopologyLevel("rack", required=False)
@@ -157,7 +157,7 @@ def test_a_label_that_no_node_carries() -> None:
     assert fit_error(outcome.report) == "0/1 nodes are available: no node has label block."
     assert outcome.cause is Reason.NODE_SELECTOR_MISMATCH
     need = need_of(outcome.report)
-    assert need.served_by(News(Happening.NODE_CHANGED)) and not need.served_by(freed(["kubernetes.io/batch-cpu"]))
+    assert need.served_by(News(NewsKind.NODE_CHANGED)) and not need.served_by(freed(["kubernetes.io/batch-cpu"]))
     long = place(WorkingSnapshot(take(nodes, {})), gathered(wanted, TopologyLevel("k" * 200_000, required=True)))
     assert isinstance(long, Misfit) and len(long.report.ahead) < 400
     empty = place(WorkingSnapshot(take({}, {})), gathered(wanted, BLOCK))

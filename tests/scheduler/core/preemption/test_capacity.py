@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core.preemption.capacity import Ask, Balance, Capacity, room, taken, useful_rows
+from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, room, taken, useful_rows
 
 NO_LIMIT = 1 << 30
 
 
-def ask(want: int, *request: int, most: list[int] | int = NO_LIMIT, rows: int = 3) -> Ask:
+def ask(want: int, *request: int, most: list[int] | int = NO_LIMIT, rows: int = 3) -> RoomRequest:
     limits = [most] * rows if isinstance(most, int) else most
-    return Ask(np.array(request, np.int64), np.array(limits, np.int64), want)
+    return RoomRequest(np.array(request, np.int64), np.array(limits, np.int64), want)
 
 
 def free(*lines: tuple[int, ...]) -> np.ndarray:
@@ -35,7 +35,7 @@ LINES = free((4, 9), (2, 1), (-1, 5))
         (ask(1, 0, 0, most=[3, 2, 1]), [3, 2, 1]),
     ],
 )
-def test_room(asked: Ask, wanted: list[int]) -> None:
+def test_room(asked: RoomRequest, wanted: list[int]) -> None:
     """The scarcest column counts, never below nothing, and no row takes more than it may."""
     assert room(asked, LINES, EVERY).tolist() == wanted
 
@@ -95,7 +95,7 @@ def test_a_balance_lets_back_whom_there_is_room_for(groups: list[list[tuple[int,
     left = free((6, 6), (5, 5), (4, 3))
     if int(room(asked, left, EVERY).sum()) < want:
         return
-    balance = Balance(asked, left.copy(), EVERY)
+    balance = RoomBalance(asked, left.copy(), EVERY)
     for group in groups:
         without = left.copy()
         for row, *amounts in group:

@@ -8,7 +8,7 @@ from preemption_builders import NOW, Arena, node, resident
 
 from model.pod.pod import Pod
 from model.workload import WorkloadId
-from scheduler.core.preemption.capacity import Ask, Capacity
+from scheduler.core.preemption.capacity import Capacity, RoomRequest
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.gang_cover import cover_with_gangs
@@ -34,7 +34,7 @@ def covered(pods: list[Pod], *wants: tuple[int, int]) -> str | None:
     victims = victims_of(residents, residents.rows >= 0, [0], gangs, 3)
     costs = VictimCosts(victims, residents, PreemptionFacts(gangs=gangs), NOW)
     free = arena.snapshot.free[:, [0]]
-    asks = tuple(Ask(np.array([1000 * cpu]), np.full(3, 99, np.int64), number) for number, cpu in wants)
+    asks = tuple(RoomRequest(np.array([1000 * cpu]), np.full(3, 99, np.int64), number) for number, cpu in wants)
     keys = {index: costs.key(index).removeprefix("default/") for index in range(len(victims))}
     singles = np.array([index for index, key in keys.items() if key.startswith("single")], np.int64)
     found = cover_with_gangs(Capacity(asks, np.ascontiguousarray(free)), np.arange(len(victims)), singles, costs)

@@ -11,7 +11,7 @@ from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
 from model.workload import WorkloadId
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
-from scheduler.core.preemption.legal import Legality, legality, numbers_of
+from scheduler.core.preemption.legal import LegalVictims, legality, numbers_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 WHO = WorkloadId.pod("default/hp")
@@ -27,7 +27,7 @@ def judged(
 ) -> tuple[str, dict[str, int]]:
     """Names of who may go, and how many are spared by which rule."""
     residents = Arena([node(cpu=99)], pods, assumed).residents()
-    found: Legality = legality(residents, preemptor or Preemptor(WHO, 10), facts or PreemptionFacts(), policy, NOW)
+    found: LegalVictims = legality(residents, preemptor or Preemptor(WHO, 10), facts or PreemptionFacts(), policy, NOW)
     assert found.considered == sum(pod.spec.node_name == "n1" for pod in pods)
     assert found.considered == int(found.mask.sum()) + sum(number for _, number in found.spared)
     names = sorted(pod.name for slot, pod in enumerate(residents.pods) if pod is not None and found.mask[slot])

@@ -14,7 +14,7 @@ from preemption_reference import budget, cost, least_cost
 from scheduler_builders import gang
 
 from model.pod.pod import Pod
-from scheduler.core.preemption.capacity import Ask
+from scheduler.core.preemption.capacity import RoomRequest
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts
 from scheduler.core.preemption.rows import clear_rows
@@ -138,7 +138,7 @@ def cleared(pods: list[Pod], want: int, cpu: int = 4, going: tuple[str, ...] = (
     index = {pod.name: number for number, pod in enumerate(pods)}
     gone = np.array(sorted(index[name] for name in going), np.int64)
     free = arena.snapshot.free[:, [0]] + victims.freed(gone, len(names))
-    ask = Ask(np.array([1000 * cpu]), np.full(len(names), 9), want)
+    ask = RoomRequest(np.array([1000 * cpu]), np.full(len(names), 9), want)
     found = clear_rows(ask, free, np.arange(len(pods)), costs, gone.tolist())
     assert found is not None
     return {pods[number].name for number in found}

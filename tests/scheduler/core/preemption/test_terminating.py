@@ -15,7 +15,7 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.preemption.terminating import Beside, Heeds, vacate
+from scheduler.core.preemption.terminating import FreedRoom, KinRelevance, vacate
 
 WEB = Selector((Requirement("app", Operator.IN, ("web",)),))
 AWAY = Affinity(anti_pods=(PodTerm("zone", WEB),))
@@ -41,7 +41,7 @@ def _job(**more: Any) -> Candidate:
 )
 def test_who_matters_beyond_room(job: dict[str, Any], seen: list[Kin]) -> None:
     """Those whom the members' own terms name, and those who have terms or ports themselves."""
-    heeds = Heeds(Arena([node()]).working(), _job(**job))
+    heeds = KinRelevance(Arena([node()]).working(), _job(**job))
     assert heeds.anybody == bool(seen)
     assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if heeds(kin)] == seen
     assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if heeds(kin)] == seen, "the second time too"
@@ -50,7 +50,7 @@ def test_who_matters_beyond_room(job: dict[str, Any], seen: list[Kin]) -> None:
 def test_terms_of_residents_matter_to_one_who_has_none() -> None:
     working = Arena([node()], [resident("shy", cpu=1, affinity=AWAY)]).working()
     assert working.pod_index.objections(SEEN)
-    heeds = Heeds(working, _job())
+    heeds = KinRelevance(working, _job())
     assert heeds(KEEPS_AWAY)
     assert not heeds(OTHER)
 
@@ -66,7 +66,7 @@ def test_room_comes_back_on_every_row_and_only_in_thought() -> None:
     )
     working, residents, job = arena.working(), arena.residents(), _job()
     later = working.what_if()
-    heeds = Heeds(later, job)
+    heeds = KinRelevance(later, job)
     vacate(later, residents, np.array([residents.slot_of[f"uid-{name}"] for name in "abc"]), heeds)
     assert _free(later, job) == [4000, 4000, 4000]
     assert _free(working, job) == [1000, 4000, 0]
@@ -76,7 +76,7 @@ def test_room_comes_back_on_every_row_and_only_in_thought() -> None:
 def test_nobody_leaves() -> None:
     arena = Arena([node()], [resident("a", cpu=1)])
     working, job = arena.working(), _job()
-    vacate(working, arena.residents(), np.zeros(0, np.int64), Heeds(working, job))
+    vacate(working, arena.residents(), np.zeros(0, np.int64), KinRelevance(working, job))
     assert _free(working, job) == [3000]
 
 
@@ -85,7 +85,7 @@ def test_one_who_is_heeded_leaves_the_pod_index_too() -> None:
     arena = Arena([node()], [resident("a", cpu=1, host_ports=(HostPort(80),))])
     working, residents, job = arena.working(), arena.residents(), _job(cpu=1, host_ports=(HostPort(80),))
     assert not isinstance(place(working.what_if(), job), Placed)
-    vacate(working, residents, np.array([residents.slot_of["uid-a"]]), Heeds(working, job))
+    vacate(working, residents, np.array([residents.slot_of["uid-a"]]), KinRelevance(working, job))
     assert isinstance(place(working, job), Placed)
 
 
@@ -97,7 +97,7 @@ class _Seats:
         working, self.residents, job = arena.working(), arena.residents(), _job()
         placed = place(working.what_if(), job)
         assert isinstance(placed, Placed)
-        self.beside = Beside(working, job, placed, self.residents.class_requests)
+        self.beside = FreedRoom(working, job, placed, self.residents.class_requests)
 
     def line(self, name: str) -> int:
         return int(self.residents.classes[self.residents.slot_of[f"uid-{name}"]])

@@ -9,7 +9,7 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Assembly, Hold
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.backoff import BackoffPolicy
-from scheduler.core.queueing.news import Happening, Need, freed
+from scheduler.core.queueing.news import Need, NewsKind, freed
 
 LONE = WorkloadId.pod("default/p1")
 
@@ -83,12 +83,12 @@ def test_the_higher_one_is_tried_with_the_first_news_of_room() -> None:
     """A head with the longest back-off is due together with a newcomer behind it, so nobody slips into its room."""
     waiting, newcomer = backlog(), WorkloadId.pod("default/new")
     for _ in range(6):
-        waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
+        waiting.park(LONE, 100.0, need=Need(NewsKind.NONE, frozenset({"cpu"})))
     waiting.update(newcomer, Assembly(candidate([pod("new")])), 100.0)
-    waiting.park(newcomer, 100.0, need=Need(Happening.NONE, frozenset({"memory"})))
+    waiting.park(newcomer, 100.0, need=Need(NewsKind.NONE, frozenset({"memory"})))
     waiting.wake(news=freed(["cpu"]))
     assert ready(waiting, 100.0) == [LONE]
-    waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
+    waiting.park(LONE, 100.0, need=Need(NewsKind.NONE, frozenset({"cpu"})))
     assert ready(waiting, 100.0) == []
 
 

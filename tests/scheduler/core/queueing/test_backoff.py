@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.core.queueing.backoff import BackoffPolicy, due_seconds, park, wake
-from scheduler.core.queueing.news import Happening, Need, News, freed
+from scheduler.core.queueing.news import Need, News, NewsKind, freed
 
 POLICY = BackoffPolicy()
 
@@ -38,11 +38,11 @@ def test_news_about_the_cause_ends_the_back_off() -> None:
     """Otherwise whoever stands behind takes the room; news about something else changes nothing."""
     parked = None
     for _ in range(5):
-        parked = park(parked, POLICY, 100.0, need=Need(Happening.NODE_ADDED, frozenset({"cpu"})))
+        parked = park(parked, POLICY, 100.0, need=Need(NewsKind.NODE_ADDED, frozenset({"cpu"})))
     assert parked is not None
     assert due_seconds(wake(parked, freed(["memory"])), POLICY) == 400.0
     assert due_seconds(wake(parked, freed(["cpu"])), POLICY) == 100.0
-    assert due_seconds(wake(parked, News(Happening.NODE_ADDED)), POLICY) == 100.0
+    assert due_seconds(wake(parked, News(NewsKind.NODE_ADDED)), POLICY) == 100.0
 
 
 def test_no_news_ends_the_back_off_of_a_failure_of_another_kind() -> None:

@@ -7,33 +7,33 @@ import pytest
 from scheduler.core.filters import podaffinity, ports, spread, static, volumes
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.load import limit
-from scheduler.core.queueing.news import ANYTHING, EVERYTHING, Happening, News, freed, need_of
+from scheduler.core.queueing.news import ANYTHING, EVERYTHING, News, NewsKind, freed, need_of
 
 CASES: dict[str, tuple[str, News, bool]] = {
     "what is missing became free": ("Insufficient cpu", freed(["cpu", "pods"]), True),
     "something else became free": ("Insufficient cpu", freed(["memory", "pods"]), False),
     "a place for a pod became free": ("Too many pods", freed(["pods"]), True),
-    "a relabelled node has no more room": ("Insufficient cpu", News(Happening.NODE_CHANGED), False),
+    "a relabelled node has no more room": ("Insufficient cpu", News(NewsKind.NODE_CHANGED), False),
     "a pod that went is no taint": (static.UNTOLERATED, freed(["cpu"]), False),
-    "a taint went": (static.UNTOLERATED, News(Happening.NODE_CHANGED), True),
-    "uncordoned": (static.UNSCHEDULABLE, News(Happening.NODE_CHANGED), True),
-    "relabelled": (static.SELECTOR, News(Happening.NODE_CHANGED), True),
-    "what could not be read is gone": (static.CLOSED, News(Happening.NODE_CHANGED), True),
-    "a pod came to be near": (podaffinity.AFFINITY, News(Happening.PODS), True),
-    "a pod went that was in the way": (podaffinity.ANTI_AFFINITY, News(Happening.PODS), True),
-    "a pod went that objected": (podaffinity.EXISTING, News(Happening.PODS), True),
-    "the skew changed": (spread.SPREAD, News(Happening.PODS), True),
-    "a node got the label": (spread.UNLABELLED, News(Happening.NODE_CHANGED), True),
-    "a node got the label of a topology": ("no node has label nodemetric", News(Happening.NODE_CHANGED), True),
-    "a node got a label of a topology": ("node(s) have no label nodemetric", News(Happening.NODE_CHANGED), True),
+    "a taint went": (static.UNTOLERATED, News(NewsKind.NODE_CHANGED), True),
+    "uncordoned": (static.UNSCHEDULABLE, News(NewsKind.NODE_CHANGED), True),
+    "relabelled": (static.SELECTOR, News(NewsKind.NODE_CHANGED), True),
+    "what could not be read is gone": (static.CLOSED, News(NewsKind.NODE_CHANGED), True),
+    "a pod came to be near": (podaffinity.AFFINITY, News(NewsKind.PODS), True),
+    "a pod went that was in the way": (podaffinity.ANTI_AFFINITY, News(NewsKind.PODS), True),
+    "a pod went that objected": (podaffinity.EXISTING, News(NewsKind.PODS), True),
+    "the skew changed": (spread.SPREAD, News(NewsKind.PODS), True),
+    "a node got the label": (spread.UNLABELLED, News(NewsKind.NODE_CHANGED), True),
+    "a node got the label of a topology": ("no node has label nodemetric", News(NewsKind.NODE_CHANGED), True),
+    "a node got a label of a topology": ("node(s) have no label nodemetric", News(NewsKind.NODE_CHANGED), True),
     "capacity is no label": ("no node has label rack", freed(["cpu"]), False),
-    "a port became free": (ports.PORTS, News(Happening.PODS), True),
-    "a volume was bound": (volumes.CONFLICT, News(Happening.VOLUMES), True),
-    "a volume was made": (volumes.NO_VOLUME, News(Happening.VOLUMES), True),
-    "a claim was made": ('persistentvolumeclaim "c" not found', News(Happening.VOLUMES), True),
+    "a port became free": (ports.PORTS, News(NewsKind.PODS), True),
+    "a volume was bound": (volumes.CONFLICT, News(NewsKind.VOLUMES), True),
+    "a volume was made": (volumes.NO_VOLUME, News(NewsKind.VOLUMES), True),
+    "a claim was made": ('persistentvolumeclaim "c" not found', News(NewsKind.VOLUMES), True),
     "capacity is no volume": (volumes.CONFLICT, freed(["cpu"]), False),
-    "load fell": (limit.EXCEEDED.format("cpu"), News(Happening.LOAD), True),
-    "a node was measured": (limit.EXPIRED, News(Happening.LOAD), True),
+    "load fell": (limit.EXCEEDED.format("cpu"), News(NewsKind.LOAD), True),
+    "a node was measured": (limit.EXPIRED, News(NewsKind.LOAD), True),
     "capacity is no load": (limit.EXPIRED, freed(["cpu"]), False),
 }
 
@@ -44,26 +44,26 @@ def test_hints(name: str) -> None:
     reason, news, helps = CASES[name]
     need = need_of(FitReport(1, 0, (((reason,), 1),)))
     assert need.served_by(news) is helps
-    assert need.served_by(News(Happening.NODE_ADDED))
+    assert need.served_by(News(NewsKind.NODE_ADDED))
 
 
 def test_any_node_may_be_the_one() -> None:
     """What refuses any of the nodes counts, together or apart."""
     need = need_of(FitReport(3, 0, ((("Insufficient cpu", "Insufficient memory"), 1), ((static.SELECTOR,), 2))))
-    helped = [need.served_by(news) for news in (freed(["cpu"]), freed(["memory"]), News(Happening.NODE_CHANGED))]
+    helped = [need.served_by(news) for news in (freed(["cpu"]), freed(["memory"]), News(NewsKind.NODE_CHANGED))]
     assert helped == [True] * 3
-    assert not need.served_by(News(Happening.PODS | Happening.VOLUMES | Happening.LOAD))
+    assert not need.served_by(News(NewsKind.PODS | NewsKind.VOLUMES | NewsKind.LOAD))
 
 
 def test_ignorance_errs_towards_trying_again() -> None:
     """With a feasible node the cause is not in the report; an unknown text waits for any change of a node."""
     assert need_of(FitReport(2, 1)) == ANYTHING
     assert all(ANYTHING.served_by(News(kind)) for kind in EVERYTHING)
-    assert need_of(FitReport(1, 0, ((("node(s) said no",), 1),))).served_by(News(Happening.NODE_CHANGED))
+    assert need_of(FitReport(1, 0, ((("node(s) said no",), 1),))).served_by(News(NewsKind.NODE_CHANGED))
 
 
 def test_news_of_a_turn_adds_up() -> None:
     """Kinds and resources together."""
-    both = freed(["cpu"]) | News(Happening.PODS) | freed(["memory"])
-    assert both == News(Happening.CAPACITY | Happening.PODS, frozenset({"cpu", "memory"}))
+    both = freed(["cpu"]) | News(NewsKind.PODS) | freed(["memory"])
+    assert both == News(NewsKind.CAPACITY | NewsKind.PODS, frozenset({"cpu", "memory"}))
     assert not need_of(FitReport(1, 0, ((("Insufficient cpu",), 1),))).served_by(News())

@@ -14,7 +14,7 @@ from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import class_of, kin_of
-from scheduler.core.scores.cluster import Asker, cluster_scores
+from scheduler.core.scores.cluster import ScoredPod, cluster_scores
 from scheduler.core.scores.policy import ScorePolicy
 
 FOO = Selector((Requirement("foo", Operator.EXISTS),))
@@ -57,6 +57,6 @@ def test_cluster(
     for row, count in enumerate(foos):
         pod_index.put(foo, row, count)
     one: Pod = pod(labels={"app": "one"}, **fields)
-    asker = Asker(class_of(one), kin_of(one), policy)
+    asker = ScoredPod(class_of(one), kin_of(one), policy)
     compared = cluster_scores(pod_index, snapshot(*nodes).traits, asker, np.array(feasible, bool))
     assert (None if compared is None else compared.total.tolist()) == wanted
