@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from admission.checked import CheckContext, CheckResult
+from admission.check_result import CheckContext, CheckResult
 from admission.core.overlap import nested, overlap
 from kube.dialects.coverage.bandwidth import at_odds
 from kube.dialects.coverage.rules import flaws_of

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from admission.checked import CheckContext, CheckResult
+from admission.check_result import CheckContext, CheckResult
 from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.profilecheck import check_profile
 from kube.dialects import misread

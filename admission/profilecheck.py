@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from admission.checked import CheckContext, CheckResult
+from admission.check_result import CheckContext, CheckResult
 from admission.core.podfields import LABEL_QOS, LABEL_SUB_PRIORITY, labels_of
 from kube.dialects.koordinator.profiles import profile as read
 from kube.objects import ClusterColocationProfile

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from admission import podwords
-from admission.checked import CheckContext, CheckResult
+from admission import pod_warnings
+from admission.check_result import CheckContext, CheckResult
 from admission.core.jsonpatch import difference
 from admission.core.mutate import DRAWS, Mutation, MutationPolicy, MutationStep, PodFacts, created
 from admission.core.validate import PodRules, violations
 from admission.documents import check
-from admission.podwords import claims
+from admission.pod_warnings import claims
 from admission.templates import Template, defaulted, holds, template_of
 from kube.dialects.documents.document import too_deep
 from kube.objects import Pod
@@ -193,7 +193,7 @@ class Reviewer:
             found = violations(claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return ReviewAnswer(request, "; ".join(found), () if found else podwords.told(pod, old))
+        return ReviewAnswer(request, "; ".join(found), () if found else pod_warnings.told(pod, old))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
@@ -223,8 +223,8 @@ class Reviewer:
         made = msgspec.convert(mutation.pod, Pod, strict=False)
         try:
             found = [mutation.refusal] if mutation.refusal else violations(claims(made), None, self._rules)
-            told = podwords.told_of_template(written, template.where, template.place)
-            advice = () if found else podwords.advice(made, template.where)
+            told = pod_warnings.told_of_template(written, template.where, template.place)
+            advice = () if found else pod_warnings.advice(made, template.where)
         except ConfigurationFault as fault:
             found, told, advice = [str(fault)], (), ()
         return (*(f"{template.where}: its pods are refused: {each}" for each in found), *told, *advice)

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import structlog
 
-from admission.desk import ReviewHandler
 from admission.edge.certificates import CertificateKeeper
 from admission.edge.cluster import ClusterView
 from admission.edge.memoryfiles import MemoryFiles
@@ -21,6 +20,7 @@ from admission.edge.server import ReviewServer
 from admission.edge.servingpair import ServingPair
 from admission.evictions import EvictionReviewer
 from admission.leading import lead
+from admission.review_handler import ReviewHandler
 from admission.reviewer import Reviewer
 from admission.settings import AdmissionSettings
 from kube.client import KubeClient
@@ -124,7 +124,7 @@ class _Program:
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
         agents = f"system:serviceaccount:{options.namespace}:{_AGENTS}"
         evictions = EvictionReviewer(agents, self._view.find_pod)
-        self._desk = ReviewHandler(reviewer, evictions, self._view.look_for, self._metrics)
+        self._handler = ReviewHandler(reviewer, evictions, self._view.look_for, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
         self._leadership: Leadership | None = None
 
@@ -155,7 +155,7 @@ class _Program:
             async with (
                 self._monitoring(certificate) as http,
                 ReviewServer(
-                    self._options.listen, certificate, self._desk.handle, self._options.settings.limits
+                    self._options.listen, certificate, self._handler.handle, self._options.settings.limits
                 ) as server,
             ):
                 while not self._view.synced:

@@ -88,9 +88,9 @@ class _Place(msgspec.Struct, frozen=True):
 class NodeObserver:
     """`clock` gives (Unix seconds, monotonic seconds)."""
 
-    def __init__(self, layout: Layout, senses: ObserverSources, clock: Callable[[], tuple[float, float]]) -> None:
+    def __init__(self, layout: Layout, sources: ObserverSources, clock: Callable[[], tuple[float, float]]) -> None:
         self._layout = layout
-        self._senses = senses
+        self._sources = sources
         self._clock = clock
         self._known: tuple[object, ...] = ()
         self._placed: tuple[_Place, ...] = ()
@@ -104,7 +104,7 @@ class NodeObserver:
 
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
         """The node's counters as close together as one thread can read them, of the places as they were told last."""
-        layout, cgroups, host = self._layout, self._senses.cgroups, self._senses.host
+        layout, cgroups, host = self._layout, self._sources.cgroups, self._sources.host
         now, monotonic = self._clock()
         samples = cgroups.read()
         # Memory that is given back in between is then held by a cgroup at most, never by the node alone.
@@ -121,8 +121,8 @@ class NodeObserver:
             containers={place.uid: _each(samples, place.containers) for place in self._placed if place.containers},
             host_applications=_each(samples, {a.name: a.cgroup for a in facts.settings.host_applications}),
             strangers=self._strangers,
-            network=self._senses.network(),
-            numa=self._senses.numa(),
+            network=self._sources.network(),
+            numa=self._sources.numa(),
             best_effort_cpus=cgroups.cpus(layout.best_effort),
             pods_cpus=cgroups.cpus(layout.root),
             knobs=knobs.readings,
@@ -140,7 +140,7 @@ class NodeObserver:
         )
 
     def _memory_activity(self) -> MemoryActivity | None:
-        taken, cgroups, layout = self._senses.host.taken(), self._senses.cgroups, self._layout
+        taken, cgroups, layout = self._sources.host.taken(), self._sources.cgroups, self._layout
         if taken is None:
             return None
         return MemoryActivity(
@@ -152,7 +152,7 @@ class NodeObserver:
         )
 
     def _pids(self) -> PidCounts | None:
-        node, cgroups, layout = self._senses.host.pids(), self._senses.cgroups, self._layout
+        node, cgroups, layout = self._sources.host.pids(), self._sources.cgroups, self._layout
         if node is None:
             return None
         kubepods, most = cgroups.pids(layout.root)
@@ -160,7 +160,7 @@ class NodeObserver:
 
     def _settle(self, facts: ClusterFacts) -> None:
         """Match pods and directories, when either changed, and have the cgroups read that follow from it."""
-        found = self._senses.directories.pods()
+        found = self._sources.directories.pods()
         known = (found, facts.pods, facts.settings.host_applications)
         if len(self._known) == len(known) and all(a is b for a, b in zip(self._known, known, strict=True)):
             return
@@ -174,7 +174,7 @@ class NodeObserver:
             {place.uid: _existing_part(place, exists) for place in self._placed if place.path in exists},
             tuple(sorted((path for path in exists if _is_below(path, self._layout.best_effort)), key=_depth_first)),
         )
-        self._senses.cgroups.place(self._roster(exists, facts))
+        self._sources.cgroups.place(self._roster(exists, facts))
 
     def _place(self, pod: Pod, directory: PodDirectory | None) -> _Place:
         role = Role.BEST_EFFORT_POD if pod.best_effort else Role.POD

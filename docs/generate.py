@@ -126,7 +126,7 @@ def _notes(surface: Surface) -> Iterator[str]:
 
 def _api_line(row: CoverageRow) -> str:
     reader = f"`{row.reader}`" if row.reader else ""
-    return f"| `{row.name}` | {row.standing.value} | {row.told} | {row.source} | {reader} |"
+    return f"| `{row.name}` | {row.support.value} | {row.told} | {row.source} | {reader} |"
 
 
 def short_table() -> str:
@@ -137,12 +137,12 @@ def short_table() -> str:
 
 
 def _summed(area: Area, rows: list[CoverageRow]) -> str:
-    done = [row for row in rows if row.standing is Support.HONOURED]
-    part = [row for row in rows if row.standing is Support.PARTLY]
+    done = [row for row in rows if row.support is Support.HONOURED]
+    part = [row for row in rows if row.support is Support.PARTLY]
     word = "yes" if len(done) == len(rows) else "not yet" if not done and not part else "partly"
-    if word == "not yet" and all(row.standing is Support.NEVER for row in rows):
+    if word == "not yet" and all(row.support is Support.NEVER for row in rows):
         word = "no"
-    rest = sorted((row for row in rows if row not in done), key=lambda row: _FIRST_TOLD.index(row.standing))
+    rest = sorted((row for row in rows if row not in done), key=lambda row: _FIRST_TOLD.index(row.support))
     return f"| {area.value} | {word} | {_names(rest)} |"
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kube.crowd import ConnectionBounds, ConnectionLimit, ConnectionStage
+from kube.connection_limit import ConnectionBounds, ConnectionLimit, ConnectionStage
 from kube.memory import give_memory_back
 
 _BACKLOG = 1024
@@ -70,7 +70,7 @@ class TlsListener:
         self._make = make
         self._tls = tls
         self._waits = waits
-        self._crowd: ConnectionLimit[_Connection] = ConnectionLimit(bounds)
+        self._limit: ConnectionLimit[_Connection] = ConnectionLimit(bounds)
         self._known: dict[asyncio.BaseProtocol, _Connection] = {}
         self._most = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,7 +79,7 @@ class TlsListener:
     @property
     def connections(self) -> int:
         """Accepted and not known to be gone."""
-        return len(self._crowd)
+        return len(self._limit)
 
     def listen(self, host: str, port: int) -> None:
         """Raises OSError."""
@@ -103,7 +103,7 @@ class TlsListener:
             self._listening.close()
 
     def cut_all(self) -> None:
-        for connection in self._crowd:
+        for connection in self._limit:
             connection.cut()
 
     @contextlib.contextmanager
@@ -114,11 +114,11 @@ class TlsListener:
             yield
             return
         connection.asked = True
-        self._crowd.reach(connection, ConnectionStage.BUSY, _now())
+        self._limit.reach(connection, ConnectionStage.BUSY, _now())
         try:
             yield
         finally:
-            self._crowd.reach(connection, ConnectionStage.IDLE, _now())
+            self._limit.reach(connection, ConnectionStage.IDLE, _now())
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -130,10 +130,10 @@ class TlsListener:
                 await asyncio.sleep(_REST_SECONDS)
                 continue
             connection = _Connection(accepted)
-            self._crowd.leave_all(lambda one: one.gone)
-            for other in self._crowd.enter(connection, peer[0], _now()):
+            self._limit.leave_all(lambda one: one.gone)
+            for other in self._limit.enter(connection, peer[0], _now()):
                 other.cut()
-            self._most = max(self._most, len(self._crowd))
+            self._most = max(self._most, len(self._limit))
             connection.greeting = loop.create_task(self._greet(connection))
 
     async def _greet(self, connection: _Connection) -> None:
@@ -159,7 +159,7 @@ class TlsListener:
             )
             # A request may have come together with the end of the handshake.
             if not connection.asked:
-                self._crowd.reach(connection, ConnectionStage.SILENT, _now())
+                self._limit.reach(connection, ConnectionStage.SILENT, _now())
         except OSError as error:
             # The error, the future that has it and the frame that waited form a circle, which would keep the buffer.
             traceback.clear_frames(error.__traceback__)
@@ -169,12 +169,12 @@ class TlsListener:
         """For ever: cuts off those that never asked for anything, forgets those that are gone, gives memory back."""
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._waits.first_seconds))
-            for connection in self._crowd.since(_now() - self._waits.first_seconds, ConnectionStage.SILENT):
+            for connection in self._limit.since(_now() - self._waits.first_seconds, ConnectionStage.SILENT):
                 connection.cut()
-            self._crowd.leave_all(lambda one: one.gone)
+            self._limit.leave_all(lambda one: one.gone)
             self._known = {protocol: one for protocol, one in self._known.items() if not one.gone}
-            if self._most - len(self._crowd) >= _NOTABLE:
-                self._most = len(self._crowd)
+            if self._most - len(self._limit) >= _NOTABLE:
+                self._most = len(self._limit)
                 give_memory_back()
 
 

@@ -91,7 +91,7 @@ class SchedulerAnswers:
 
     def settings(self) -> bytes:
         """The settings in force, as JSON; `preemption_enabled_by` names what switched it, `scheduler_config` is how far
-        Koordinator's ConfigMap is heeded.
+        Koordinator's ConfigMap is acted on.
         """
         in_force = self._cycle.configuring.in_force
         about = msgspec.to_builtins(in_force) if in_force.config_map else None

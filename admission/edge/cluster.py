@@ -48,7 +48,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class ClusterView:
-    """admission.checked.Surroundings."""
+    """admission.check_result.Surroundings."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from admission.ports import Handle, WebhookLimits
-from kube.crowd import ConnectionBounds
+from kube.connection_limit import ConnectionBounds
 from kube.listener import HandshakeTimeouts, TlsListener
 from kube.tls import ServerCertificate
 from model.fault import ConfigurationFault

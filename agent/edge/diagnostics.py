@@ -198,7 +198,7 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
         for queue in self._waiting.get(notice.pod_uid, ()):
             queue.put_nowait(notice)
 
-    def spare(self, pod_uid: str) -> None:
+    def withdraw(self, pod_uid: str) -> None:
         """Who asks from here on is told nothing; whoever heard already has saved a checkpoint too many."""
         self._open_notices.pop(pod_uid, None)
 

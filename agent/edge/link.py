@@ -53,7 +53,7 @@ class LinkAccess(msgspec.Struct, frozen=True):
 class LinkClient:
     """A sink of the tick. Without a link the agent works on from its own facts: costs are neutral, nothing waits.
 
-    `on_spared` gets the uid of a pod that was given notice and is not to be preempted after all.
+    `on_withdrawn` gets the uid of a pod that was given notice and is not to be preempted after all.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LinkClient:
         access: LinkAccess,
         hello: AgentHello,
         on_notice: Callable[[PreemptionNotice], None],
-        on_spared: Callable[[str], None],
+        on_withdrawn: Callable[[str], None],
         steady_seconds: float = _STEADY_SECONDS,
     ) -> None:
         self._steady = steady_seconds
@@ -70,7 +70,7 @@ class LinkClient:
         self._token = access.token
         self._hello = hello
         self._on_notice = on_notice
-        self._on_spared = on_spared
+        self._on_withdrawn = on_withdrawn
         self._leader = ""
         self._sent: NodeReport | None = None
         self._newest: NodeReport | None = None
@@ -187,7 +187,7 @@ class LinkClient:
         if message.HasField("preemption"):
             self._on_notice(codec.notice_from_wire(message.preemption))
         if message.HasField("withdrawal"):
-            self._on_spared(message.withdrawal.pod_uid)
+            self._on_withdrawn(message.withdrawal.pod_uid)
 
 
 def advice(code: grpc.StatusCode, detail: str, access: LinkAccess) -> str:

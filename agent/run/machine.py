@@ -102,14 +102,14 @@ class AgentMachine:
 
     def observer(self, network: Callable[[], Mapping[str, NetworkBytes]]) -> NodeObserver:
         """`network` is the newest traffic by pod uid."""
-        senses = ObserverSources(
+        sources = ObserverSources(
             directories=self.discovery,
             cgroups=self.cgroups,
             host=self.host,
             network=network,
             numa=lambda: self.topology.numa(self.cpu_info),
         )
-        return NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
+        return NodeObserver(self._layout, sources, lambda: (time.time(), time.monotonic()))
 
     def arm_as_before(self, heartbeat: Path) -> BrakePlan | None:
         """Arm the brake with the plan that an agent before this one left; None where there is none to go by.

@@ -96,7 +96,7 @@ class AgentServices:
             return None
         hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
         access = LinkAccess(options.scheduler, options.scheduler_ca, options.token_file)
-        return LinkClient(access, hello, self.notify, self._servers.checkpoints.spare)
+        return LinkClient(access, hello, self.notify, self._servers.checkpoints.withdraw)
 
 
 async def _holder(address: str, options: AgentOptions) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from aiohttp import web
 
 from embedded.node.ports import Handler
-from kube.crowd import ConnectionBounds
+from kube.connection_limit import ConnectionBounds
 from kube.listener import HandshakeTimeouts, TlsListener
 from local.node.callers import Admits
 

@@ -27,7 +27,7 @@ from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.workload import WorkloadId
 from scheduler.cache import facts
-from scheduler.cache.gangbook import GangCache
+from scheduler.cache.gang_cache import GangCache
 from scheduler.cache.measured import MeasuredLoads
 from scheduler.cache.offers import Offers
 from scheduler.cache.refusals import Refusal, Refusals, of_ours

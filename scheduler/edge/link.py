@@ -84,7 +84,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._wake(node)
 
     def withdraw(self, node: str, pod_uid: str) -> None:
-        """scheduler.ports.Courier: the pod is spared."""
+        """scheduler.ports.Courier: the notice is withdrawn."""
         self._notices.remove(node, pod_uid)
         self._wake(node)
 
@@ -271,10 +271,10 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             stream.closing = True
 
     def _news(self, stream: LinkStream) -> Iterator[link_pb2.SchedulerMessage]:
-        standing, spared = stream.notices(self._notices.of(stream.node), self._clock())
-        for notice in standing:
+        open_notices, withdrawn = stream.notices(self._notices.of(stream.node), self._clock())
+        for notice in open_notices:
             yield self._message(stream, preemption=codec.notice_to_wire(notice))
-        for uid in spared:
+        for uid in withdrawn:
             yield self._message(stream, withdrawal=link_pb2.PreemptionWithdrawal(pod_uid=uid))
 
     def _message(self, stream: LinkStream, **body: Any) -> link_pb2.SchedulerMessage:

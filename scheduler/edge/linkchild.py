@@ -114,10 +114,10 @@ class LinkChild:
         frames = await Frames.over(ours, FromLinkProcess)
         helpers = [asyncio.create_task(work) for work in (self._write(frames), self._sweep())]
         try:
-            standing: dict[str, tuple[str, PreemptionNotice | None]]
-            standing = {notice.pod_uid: (node, notice) for node, notice in self._notices.all()}
+            open_notices: dict[str, tuple[str, PreemptionNotice | None]]
+            open_notices = {notice.pod_uid: (node, notice) for node, notice in self._notices.all()}
             self._pending = ToLinkProcess()
-            self._say(ToLinkProcess(role=self._role, notices=standing))
+            self._say(ToLinkProcess(role=self._role, notices=open_notices))
             while (frame := await frames.read()) is not None:
                 self._take(frame)
         finally:

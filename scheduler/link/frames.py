@@ -67,7 +67,7 @@ class FromLinkProcess(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ToLinkProcess(msgspec.Struct, frozen=True, array_like=True):
-    """To the link process; `notices` are by pod uid, None where the pod is spared."""
+    """To the link process; `notices` are by pod uid, None where the notice is withdrawn."""
 
     role: LeaderState | None = None
     costs: dict[str, tuple[EvictionCost, ...]] = {}

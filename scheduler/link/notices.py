@@ -1,4 +1,4 @@
-"""Preemption notices that stand: from when a victim is told until its deadline, or until it is spared."""
+"""Open preemption notices: from when a victim is told until its deadline, or until the notice is withdrawn."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ class NoticeBoard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._standing: dict[str, dict[str, PreemptionNotice]] = {}
+        self._open: dict[str, dict[str, PreemptionNotice]] = {}
 
     def put(self, node: str, notice: PreemptionNotice) -> None:
         """The newest notice of a pod counts."""
         self._forget_old()
-        self._standing.setdefault(node, {})[notice.pod_uid] = notice
+        self._open.setdefault(node, {})[notice.pod_uid] = notice
 
     def remove(self, node: str, pod_uid: str) -> None:
         """Nothing happens to a pod that was not told."""
-        notices = self._standing.get(node, {})
+        notices = self._open.get(node, {})
         notices.pop(pod_uid, None)
         if not notices:
-            self._standing.pop(node, None)
+            self._open.pop(node, None)
 
     def of(self, node: str) -> tuple[PreemptionNotice, ...]:
         """What stands for the pods of a node, in the order in which it was put there."""
         now = self._clock()
-        return tuple(notice for notice in self._standing.get(node, {}).values() if notice.deadline_seconds > now)
+        return tuple(notice for notice in self._open.get(node, {}).values() if notice.deadline_seconds > now)
 
     def all(self) -> Iterator[tuple[str, PreemptionNotice]]:
-        """Every node with each of its standing notices."""
-        for node in self._standing:
+        """Every node with each of its open notices."""
+        for node in self._open:
             for notice in self.of(node):
                 yield node, notice
 
     def _forget_old(self) -> None:
         now = self._clock()
-        for node, notices in list(self._standing.items()):
+        for node, notices in list(self._open.items()):
             left = {uid: notice for uid, notice in notices.items() if notice.deadline_seconds > now}
             if left:
-                self._standing[node] = left
+                self._open[node] = left
             else:
-                del self._standing[node]
+                del self._open[node]

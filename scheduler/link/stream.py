@@ -87,15 +87,17 @@ class LinkStream:
         self._in_second += 1 + size_bytes // _PART_BYTES
         return 0.0 if self._in_second < most else max(0.0, self._second_began + 1.0 - now)
 
-    def notices(self, standing: tuple[PreemptionNotice, ...], now: float) -> tuple[list[PreemptionNotice], list[str]]:
+    def notices(
+        self, open_notices: tuple[PreemptionNotice, ...], now: float
+    ) -> tuple[list[PreemptionNotice], list[str]]:
         """Notices this stream was not told; and the pods of those it was told and that stand no longer.
 
         A notice whose deadline has passed needs no withdrawal.
         """
-        before, self._told = self._told, {notice.pod_uid: notice for notice in standing}
-        news = [notice for notice in standing if before.get(notice.pod_uid) != notice]
-        spared = [uid for uid, old in before.items() if uid not in self._told and old.deadline_seconds > now]
-        return news, spared
+        before, self._told = self._told, {notice.pod_uid: notice for notice in open_notices}
+        news = [notice for notice in open_notices if before.get(notice.pod_uid) != notice]
+        withdrawn = [uid for uid, old in before.items() if uid not in self._told and old.deadline_seconds > now]
+        return news, withdrawn
 
     def costs_due(
         self, ask: Callable[[str], tuple[EvictionCost, ...]], now: float, interval_seconds: float

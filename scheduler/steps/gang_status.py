@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.workload import GangSource
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.cache.gangbook import GangRecord, initially_scheduled, partially_bound
+from scheduler.cache.gang_cache import GangRecord, initially_scheduled, partially_bound
 from scheduler.core.gangs.assembly import Hold
 from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted

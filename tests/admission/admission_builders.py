@@ -69,7 +69,7 @@ def resources(pod: Mapping[str, Any], field: str = "containers") -> list[Any]:
 
 
 class Cluster:
-    """admission.checked.Surroundings that are told."""
+    """admission.check_result.Surroundings that are told."""
 
     def __init__(self, *profiles: ColocationProfile, nodes: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self.namespaces: dict[str, Mapping[str, str]] = {"batch": COLOCATED, "default": {}}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from admission_builders import Cluster
 
-from admission.checked import CheckResult
+from admission.check_result import CheckResult
 from admission.documents import check
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from document_builders import checked, cluster, config, entry
 
-from admission.checked import CheckResult
+from admission.check_result import CheckResult
 
 GOOD: dict[str, Mapping[str, Any]] = {
     "nothing": {},

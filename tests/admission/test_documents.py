@@ -9,7 +9,7 @@ import pytest
 from admission_builders import Cluster
 from document_builders import checked, cluster, config
 
-from admission.checked import CheckResult
+from admission.check_result import CheckResult
 from admission.documents import check
 from kube.dialects.unserved import KINDS as UNSERVED_KINDS
 from kube.dialects.unserved import UnservedKind

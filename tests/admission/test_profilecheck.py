@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from admission_builders import BATCH_SPEC, Cluster, profile
 
-from admission.checked import CheckResult
+from admission.check_result import CheckResult
 from admission.documents import check
 
 

@@ -158,8 +158,8 @@ class Scenario:
         reader = CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread)
         self.host = host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
         self._opened += [reader, host]
-        senses = ObserverSources(Discovery(self.cgroups, self.layout, None), reader, host)
-        observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
+        sources = ObserverSources(Discovery(self.cgroups, self.layout, None), reader, host)
+        observer = NodeObserver(self.layout, sources, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
         self.refusing = Refusing(self.executor)
         ports = TickPorts(self.cluster, observer, self.refusing, self.brake, self.evictor)

@@ -80,8 +80,8 @@ class FakeNode:
         self.pages: tuple[int, int] | None = (60, 65_536)
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
-        senses = ObserverSources(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
-        self.observer = NodeObserver(Layout(), senses, lambda: (1000.0, 5.0))
+        sources = ObserverSources(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
+        self.observer = NodeObserver(Layout(), sources, lambda: (1000.0, 5.0))
 
     def pods(self) -> Mapping[str, PodDirectory]:
         return self.found
@@ -125,7 +125,7 @@ def web(build: Any) -> Pod:
 
 
 def test_an_empty_node(node: FakeNode) -> None:
-    """Roots, host, knobs' count and the other senses; nothing else."""
+    """Roots, host, knobs' count and the other sources; nothing else."""
     seen = node.observe(())
     assert (seen.at_seconds, seen.monotonic_seconds, seen.brake_cuts, seen.last_cut_monotonic) == (1000.0, 5.0, 7, 4.0)
     assert (seen.kubepods, seen.burstable, seen.best_effort) == tuple(sample(path) for path in ROOTS)

@@ -40,8 +40,8 @@ class Player:
         self.cgroups = CgroupReader(self.mount, files, slow_passes=1, pread=pread)
         self.discovery = Discovery(self.mount, self.layout, Inotify())
         self.host = HostReader(self.root / "proc")
-        senses = ObserverSources(self.discovery, self.cgroups, self.host)
-        self.observer = NodeObserver(self.layout, senses, lambda: (0.0, 0.0))
+        sources = ObserverSources(self.discovery, self.cgroups, self.host)
+        self.observer = NodeObserver(self.layout, sources, lambda: (0.0, 0.0))
         self.facts = ClusterFacts(None, tuple(map(listed, self.scenario.pods)))
 
     def frames(self) -> Iterator[Observation]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from admission.edge.memoryfiles import MemoryFiles
-from kube.crowd import ConnectionBounds
+from kube.connection_limit import ConnectionBounds
 from kube.listener import HandshakeTimeouts, TlsListener
 from kube.tls import ServerCertificate
 from kube.x509 import Authority

@@ -1,4 +1,4 @@
-"""koord-scheduler-config in a running scheduler: heeded from the next turn on, kept where it is wrong."""
+"""koord-scheduler-config in a running scheduler: in force from the next turn on, kept where it is wrong."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_switching_off_ends_plans_on_their_way() -> None:
 
 
 def test_a_wrong_document_keeps_what_it_said() -> None:
-    """It is said on the ConfigMap, counted, and shown with the settings; put right, it is heeded again."""
+    """It is said on the ConfigMap, counted, and shown with the settings; put right, it holds again."""
     world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     turn = tell(world, config("enablePreemption: maybe", version="2")).turn(after=60)

@@ -78,17 +78,17 @@ def decide_evictions(
     before = memory.record
     memory = msgspec.structs.replace(memory, activities=remembered(memory.activities, seen))
     read_back = thrashing(memory.activities, seen, facts.node, facts.strategy) if facts.node else None
-    hurry = urgency(seen, facts.node, facts.strategy, read_back) if facts.node else ""
+    urgent = urgency(seen, facts.node, facts.strategy, read_back) if facts.node else ""
     memory, killed = after_kills(memory, facts.kills, facts.pods, seen)
-    memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, hurry)
+    memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, urgent)
     known = _known(seen, usage, facts)
     orders = [*killed, *due]
     if isinstance(known, Reason):
         needs = tuple(unknown(rule, known) for rule in rules_on(facts.strategy))
     else:
-        needs, chosen = _chosen(memory, known, hurry)
+        needs, chosen = _chosen(memory, known, urgent)
         for victim in chosen:
-            memory, order = ordered_out(memory, victim, known, hurry)
+            memory, order = ordered_out(memory, victim, known, urgent)
             orders.append(order)
     if not sends:
         memory = msgspec.structs.replace(memory, record=before)
@@ -112,48 +112,48 @@ def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> 
 
 
 def _chosen(
-    memory: EvictionMemory, known: TickFacts, hurry: str
+    memory: EvictionMemory, known: TickFacts, urgent: str
 ) -> tuple[tuple[EvictionNeed, ...], tuple[EvictionVictim, ...]]:
     """What is missing after all that leaves already, and which pods are evicted for it."""
-    leaving = memory.leaving(known)
+    terminating = memory.terminating(known)
     measures = [need for rule in rules_on(known.strategy) for need in measured(rule, known)]
-    needs = [_outstanding(need, leaving, memory, known, hurry) for need in measures]
-    open_needs = [need for need in needs if need.held is None]
+    needs = [_outstanding(need, terminating, memory, known, urgent) for need in measures]
+    open_needs = [need for need in needs if need.hold_reason is None]
     if not open_needs:
         return tuple(needs), ()
-    gangs = GangAccount(known.costs, (pod.uid for pod in leaving))
+    gangs = GangAccount(known.costs, (pod.uid for pod in terminating))
     choice = choose(open_needs, known, gangs, memory.not_to_choose(known.seen.at_seconds))
     return tuple(_answered(need, choice, known) for need in needs), choice.victims
 
 
 def _outstanding(
-    need: EvictionNeed, leaving: tuple[Pod, ...], memory: EvictionMemory, known: TickFacts, hurry: str
+    need: EvictionNeed, terminating: tuple[Pod, ...], memory: EvictionMemory, known: TickFacts, urgent: str
 ) -> EvictionNeed:
-    if need.held is not None:
+    if need.hold_reason is not None:
         return need
-    need = need.less(known.held_together(leaving, need.resource))
+    need = need.less(known.freed_together(terminating, need.resource))
     record, strategy = memory.record, known.strategy
     at, rest = record.cpu_at_seconds, strategy.cpu_cooldown_seconds
     if need.of_memory:
         at, rest = record.memory_at_seconds, strategy.memory_cooldown_seconds
-    left = 0.0 if at is None or (hurry and need.of_memory) else at + rest - known.seen.at_seconds
-    if need.held is None and left > 0:
-        return msgspec.structs.replace(need, held=Reason.COOLDOWN, detail=f"{left:.0f} s are left")
+    left = 0.0 if at is None or (urgent and need.of_memory) else at + rest - known.seen.at_seconds
+    if need.hold_reason is None and left > 0:
+        return msgspec.structs.replace(need, hold_reason=Reason.COOLDOWN, detail=f"{left:.0f} s are left")
     return need
 
 
 def _answered(need: EvictionNeed, choice: VictimChoice, known: TickFacts) -> EvictionNeed:
     """Whether enough goes, or anything."""
-    if need.held is not None:
+    if need.hold_reason is not None:
         return need
-    freed = known.held_together((victim.pod for victim in choice.victims), need.resource)
+    freed = known.freed_together((victim.pod for victim in choice.victims), need.resource)
     short = need.missing - freed
     if not freed and need in choice.futile:
         together = amount(choice.futile[need], unit_of(need.resource))
         detail = f"all possible victims free {together} of it together"
-        return msgspec.structs.replace(need, held=Reason.EVICTION_NOT_HELPFUL, detail=detail)
+        return msgspec.structs.replace(need, hold_reason=Reason.EVICTION_NOT_HELPFUL, detail=detail)
     if not freed:
-        return msgspec.structs.replace(need, held=Reason.NO_VICTIM)
+        return msgspec.structs.replace(need, hold_reason=Reason.NO_VICTIM)
     detail = f"{amount(short, unit_of(need.resource))} of it cannot be freed" if short > 0 else ""
     return msgspec.structs.replace(need, detail=detail)
 
@@ -161,5 +161,5 @@ def _answered(need: EvictionNeed, choice: VictimChoice, known: TickFacts) -> Evi
 def _last_resort(memory: EvictionMemory, seen: Observation, facts: EvictionFacts) -> LastResort | None:
     if facts.node is None or facts.pods is None:
         return memory.last_resort if facts.strategy.enable else None
-    leaving = frozenset(memory.record.pending)
-    return last_resort(seen, facts.node, facts.pods, facts.strategy, facts.costs, leaving)
+    terminating = frozenset(memory.record.pending)
+    return last_resort(seen, facts.node, facts.pods, facts.strategy, facts.costs, terminating)

@@ -33,7 +33,7 @@ def last_resort(
     pods: tuple[Pod, ...],
     strategy: EvictionStrategy,
     costs: Mapping[str, EvictionCost],
-    leaving: frozenset[str],
+    terminating: frozenset[str],
 ) -> LastResort | None:
     """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
 
@@ -46,7 +46,7 @@ def last_resort(
     limit = seen.kubepods_memory_limit_bytes
     node_bytes = last_resort_bytes(capacity, percent)
     room_bytes = None if limit is None else last_resort_bytes(limit, percent)
-    candidates = tuple(_candidates(seen, pods, GangAccount(costs, leaving), leaving))
+    candidates = tuple(_candidates(seen, pods, GangAccount(costs, terminating), terminating))
     helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
     return LastResort(
         node_available_bytes=node_bytes,
@@ -71,7 +71,7 @@ def _first(candidates: tuple[_Candidate, ...], helps_bytes: int) -> list[_Candid
 
 
 def _candidates(
-    seen: Observation, pods: tuple[Pod, ...], gangs: GangAccount, leaving: frozenset[str]
+    seen: Observation, pods: tuple[Pod, ...], gangs: GangAccount, terminating: frozenset[str]
 ) -> Iterator[_Candidate]:
     """Sort key and victim, of what lives below the best-effort root and holds memory."""
     below = frozenset(seen.places.best_effort)
@@ -81,7 +81,7 @@ def _candidates(
             continue
         features = pod.colocation.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
-        stays = not pod.deleting and pod.uid not in leaving
+        stays = not pod.deleting and pod.uid not in terminating
         within = stays and not exceeds_limit(pod, held)
         key = stays, within, within and spared, pod.spec.priority, gangs.key(pod.uid), -held, pod.uid
         yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)

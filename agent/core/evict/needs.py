@@ -32,7 +32,7 @@ _BAND_PRIORITIES = {PriorityBand.PROD: 9500, PriorityBand.MID: 7500, PriorityBan
 
 
 class EvictionNeed(msgspec.Struct, frozen=True):
-    """What one rule wants freed of one resource; `held` is why it wants nothing now, None where it does.
+    """What one rule wants freed of one resource; `hold_reason` is why it wants nothing now, None where it does.
 
     `left` is how much there is before the resource runs out, None of one that cannot.
     """
@@ -41,7 +41,7 @@ class EvictionNeed(msgspec.Struct, frozen=True):
     resource: str
     name: str
     terms: tuple[Term, ...] = ()
-    held: Reason | None = None
+    hold_reason: Reason | None = None
     detail: str = ""
     left: int | None = None
 
@@ -59,18 +59,18 @@ class EvictionNeed(msgspec.Struct, frozen=True):
         measure = missing if self.left is None else min(missing, self.left)
         return freed > 0 and freed * 100 >= measure * least_pct
 
-    def less(self, leaving: int) -> EvictionNeed:
+    def less(self, terminating: int) -> EvictionNeed:
         """The same need, with what already terminates."""
         terms = TermSum()
         for term in self.terms:
             terms.add(term.name, term.value, term.note)
-        terms.add("terminating", -leaving).at_least("covered", 0, "no less than nothing is missing")
+        terms.add("terminating", -terminating).at_least("covered", 0, "no less than nothing is missing")
         held = None if terms.value else Reason.EVICTION_PENDING
-        return msgspec.structs.replace(self, terms=terms.terms, held=held)
+        return msgspec.structs.replace(self, terms=terms.terms, hold_reason=held)
 
     def decision(self, node: str, at_seconds: float) -> Decision:
         """The record for everybody who asks."""
-        reason = self.held or self.rule
+        reason = self.hold_reason or self.rule
         policy, unit = self.rule.value, unit_of(self.resource)
         return Decision(
             f"node/{node}", self.name, self.missing, unit, reason, self.terms, policy, at_seconds, self.detail
@@ -118,7 +118,7 @@ def _used_cpu(known: TickFacts, rule: Reason) -> tuple[EvictionNeed, ...]:
     )
     # What has ended by now needs no eviction, however much the average still remembers of it.
     wants = [_over(rule, (level,), strategy.cpu_threshold_pct, strategy.cpu_lower_pct) for level in levels]
-    return (min(wants, key=lambda need: (need.held is None, need.missing)),)
+    return (min(wants, key=lambda need: (need.hold_reason is None, need.missing)),)
 
 
 def _over(rule: Reason, levels: tuple[MemoryLevel, ...], threshold_pct: int, lower_pct: int | None) -> EvictionNeed:
@@ -208,7 +208,7 @@ def _requested(known: TickFacts, rule: Reason, resource: str, threshold_pct: int
         return EvictionNeed(rule, resource, name, (), lent, f"how much {resource} there is to give is not known")
     most = known.strategy.allocatable_priority_threshold or 0
     pods = [pod for pod in known.pods if effective_priority(pod) <= most]
-    terms = TermSum().add("requested", known.held_together(pods, resource), f"priority {most} and below")
+    terms = TermSum().add("requested", known.freed_together(pods, resource), f"priority {most} and below")
     whole = amount(lent, unit_of(resource))
     if terms.value * 100 <= lent * threshold_pct:
         terms.add("threshold", -(lent * threshold_pct // 100), f"{threshold_pct} % of {whole}").at_least("within it", 0)

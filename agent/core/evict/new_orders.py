@@ -31,17 +31,17 @@ _URGENT_GRACE_SECONDS = 1
 
 
 def ordered_out(
-    memory: EvictionMemory, victim: EvictionVictim, known: TickFacts, hurry: str
+    memory: EvictionMemory, victim: EvictionVictim, known: TickFacts, urgent: str
 ) -> tuple[EvictionMemory, Order]:
     """The first word on a victim: a notice with a deadline where the pod asked for one, else its eviction."""
     pod, need, now = victim.pod, victim.need, known.seen.at_seconds
-    why = hurry if need.of_memory else ""
+    why = urgent if need.of_memory else ""
     notice = 0.0 if why else min(pod.colocation.eviction.notice_seconds, known.strategy.longest_notice_seconds)
     grace = _grace(pod, known.strategy, bool(why))
     ends = ending_seconds(pod.spec.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
     resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.spec.requests)
     pending = PendingVictim(
-        frees={name: frees for name in resources if (frees := known.held(pod, name))},
+        frees={name: frees for name in resources if (frees := known.freed_by(pod, name))},
         since_seconds=now,
         until_seconds=now + notice + LONGEST_SECONDS + ends,
         notified_until_seconds=now + notice if notice else None,
@@ -55,16 +55,16 @@ def ordered_out(
     return memory.ordered(pod.uid, pending).rested(now, of_memory=need.of_memory), order
 
 
-def _why_this(victim: EvictionVictim, hurry: str) -> str:
+def _why_this(victim: EvictionVictim, urgent: str) -> str:
     need = victim.need
     missing = f"{amount(need.missing, unit_of(need.resource))} of {need.resource} missing"
     return "; ".join(
-        part for part in (missing, f"priority {effective_priority(victim.pod)}", victim.cost, hurry) if part
+        part for part in (missing, f"priority {effective_priority(victim.pod)}", victim.cost, urgent) if part
     )
 
 
 def due_by_now(
-    memory: EvictionMemory, pods: tuple[Pod, ...] | None, strategy: EvictionStrategy, seen: Observation, hurry: str
+    memory: EvictionMemory, pods: tuple[Pod, ...] | None, strategy: EvictionStrategy, seen: Observation, urgent: str
 ) -> tuple[EvictionMemory, tuple[Order, ...]]:
     """A second word: eviction of who was told, at the deadline or once it is safe; a short grace once memory hurries,
     also for pods of best effort that somebody else deletes.
@@ -72,7 +72,7 @@ def due_by_now(
     Who was told is let go again where evictions were switched off meanwhile.
     """
     orders = []
-    hurries_others = bool(hurry) and strategy.enable and bool(memory.ending)
+    hurries_others = bool(urgent) and strategy.enable and bool(memory.ending)
     for pod in (pods or ()) if memory.record.pending or hurries_others else ():
         victim = memory.record.pending.get(pod.uid) or (_deleted(pod, seen) if hurries_others else None)
         if victim is None:
@@ -80,11 +80,11 @@ def due_by_now(
         told = victim.notified_until_seconds
         if told is not None and not strategy.enable:
             memory = memory.forgotten(pod.uid)
-        elif (hurry and not victim.hurried) or (told is not None and told <= seen.at_seconds):
-            grace = _grace(pod, strategy, bool(hurry))
+        elif (urgent and not victim.hurried) or (told is not None and told <= seen.at_seconds):
+            grace = _grace(pod, strategy, bool(urgent))
             pending = _evicted_now(victim, pod, seen, grace)
-            pending = msgspec.structs.replace(pending, hurried=bool(hurry))
-            detail = hurry if hurry else "its notice is over"
+            pending = msgspec.structs.replace(pending, hurried=bool(urgent))
+            detail = urgent if urgent else "its notice is over"
             orders.append(_order(pod, pending, seen.at_seconds, detail, grace))
             memory = memory.ordered(pod.uid, pending)
     return memory, tuple(orders)

@@ -58,10 +58,10 @@ class EvictionMemory(msgspec.Struct, frozen=True):
 
     def not_to_choose(self, now: float) -> frozenset[str]:
         """Pods that are terminating, or refused to go a moment ago."""
-        leaving = {uid for uid, victim in self.record.pending.items() if victim.until_seconds > now}
-        return frozenset(leaving | {uid for uid, refusal in self.refused.items() if refusal.until_seconds > now})
+        terminating = {uid for uid, victim in self.record.pending.items() if victim.until_seconds > now}
+        return frozenset(terminating | {uid for uid, refusal in self.refused.items() if refusal.until_seconds > now})
 
-    def leaving(self, known: TickFacts) -> tuple[Pod, ...]:
+    def terminating(self, known: TickFacts) -> tuple[Pod, ...]:
         """Pods whose end is believed in: what they still hold counts as freed."""
         if not self.record.pending and not self.ending:
             return ()

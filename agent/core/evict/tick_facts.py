@@ -41,7 +41,7 @@ class TickFacts(msgspec.Struct, frozen=True):
             return averages.last.cpu_millis
         return (averages.live if window <= self.usage.live_span_seconds else averages.aggregate).cpu_millis
 
-    def held(self, pod: Pod, resource: str) -> int:
+    def freed_by(self, pod: Pod, resource: str) -> int:
         """What the pod's end frees of a resource (see Order); 0 of what is not known."""
         if pod.terminal:
             return 0
@@ -54,8 +54,8 @@ class TickFacts(msgspec.Struct, frozen=True):
             return running_batch_millis(pod)
         return pod.spec.requests[resource]
 
-    def held_together(self, pods: Iterable[Pod], resource: str) -> int:
-        return sum(self.held(pod, resource) for pod in pods)
+    def freed_together(self, pods: Iterable[Pod], resource: str) -> int:
+        return sum(self.freed_by(pod, resource) for pod in pods)
 
 
 def memory_bytes(seen: Observation, uid: str) -> int:

@@ -45,20 +45,20 @@ class GangAccount:
     Without costs every pod counts the same.
     """
 
-    def __init__(self, costs: Mapping[str, EvictionCost], leaving: Iterable[str] = ()) -> None:
+    def __init__(self, costs: Mapping[str, EvictionCost], terminating: Iterable[str] = ()) -> None:
         self._costs = costs
-        self._spare: dict[str, int] = {}
+        self._above_minimum: dict[str, int] = {}
         for cost in costs.values():
-            spare = cost.members_above_minimum
-            self._spare[cost.gang] = min(self._spare.get(cost.gang, spare), spare)
-        for uid in leaving:
+            above_minimum = cost.members_above_minimum
+            self._above_minimum[cost.gang] = min(self._above_minimum.get(cost.gang, above_minimum), above_minimum)
+        for uid in terminating:
             self.take(uid)
 
     def take(self, uid: str) -> None:
         """One member fewer; below its minimum the gang is broken, and its other members have nothing left to lose."""
         cost = self._costs.get(uid)
         if cost is not None and cost.gang:
-            self._spare[cost.gang] -= 1
+            self._above_minimum[cost.gang] -= 1
 
     def key(self, uid: str) -> tuple[int, float]:
         """Smaller is cheaper: of a broken gang, of none or one with members to spare, of one it breaks; newest save."""
@@ -68,8 +68,8 @@ class GangAccount:
         age = float("inf") if cost.checkpoint_age_seconds is None else cost.checkpoint_age_seconds
         if not cost.gang:
             return 1, age
-        spare = self._spare[cost.gang]
-        return (0 if spare < 0 else 1 if spare else 2), age
+        above_minimum = self._above_minimum[cost.gang]
+        return (0 if above_minimum < 0 else 1 if above_minimum else 2), age
 
     def words(self, uid: str) -> str:
         """The same in words; empty where nothing is known of it."""
@@ -80,8 +80,14 @@ class GangAccount:
         checkpoint = "no checkpoint known" if saved is None else f"checkpoint {saved:.0f} s ago"
         if not cost.gang:
             return checkpoint
-        spare = self._spare[cost.gang]
-        member = "ends with it" if spare == 0 else "has ended already" if spare < 0 else f"can spare {spare}"
+        above_minimum = self._above_minimum[cost.gang]
+        member = (
+            "ends with it"
+            if above_minimum == 0
+            else "has ended already"
+            if above_minimum < 0
+            else f"can spare {above_minimum}"
+        )
         return f"gang {cost.gang} {member}, {checkpoint}"
 
 
@@ -96,7 +102,7 @@ def choose(
     chosen: list[EvictionVictim] = []
     futile: dict[EvictionNeed, int] = {}
     for need in wanted:
-        missing = need.missing - sum(known.held(victim.pod, need.resource) for victim in chosen)
+        missing = need.missing - sum(known.freed_by(victim.pod, need.resource) for victim in chosen)
         taken = passed_over | {victim.pod.uid for victim in chosen}
         useful = _useful(need, known, taken) if missing > 0 else []
         together = sum(each.frees for each in useful)
@@ -108,7 +114,7 @@ def choose(
 
 
 def may_go(rule: Reason, pod: Pod, known: TickFacts) -> bool:
-    """Whether a rule may evict a pod at all: as Koordinator, but never one that is gone or leaving.
+    """Whether a rule may evict a pod at all: as Koordinator, but never one that is gone or terminating.
 
     The mirror of a static pod could be evicted a thousand times: the kubelet runs the pod on.
     """
@@ -135,7 +141,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 def _candidate(need: EvictionNeed, pod: Pod, known: TickFacts) -> _Candidate:
-    frees, terms, priority = known.held(pod, need.resource), pod.colocation.eviction, effective_priority(pod)
+    frees, terms, priority = known.freed_by(pod, need.resource), pod.colocation.eviction, effective_priority(pod)
     if need.rule not in _BEST_EFFORT_RULES:
         sub_priority = priority if terms.sub_priority is None else terms.sub_priority
         return _Candidate(pod, frees, (terms.priority, priority, sub_priority), frees)
@@ -173,10 +179,10 @@ def _needed(chosen: list[EvictionVictim], needs: tuple[EvictionNeed, ...], known
     """Without those that turned out not to be: the costliest, which was chosen last, is spared first."""
     # Who found no place this time goes in a later tick, and then those spared for being too little would go too.
     least_pct = known.strategy.least_help_pct if len(chosen) < _MOST_AT_ONCE else 0
-    everything = [sum(known.held(each.pod, need.resource) for each in chosen) for need in needs]
+    everything = [sum(known.freed_by(each.pod, need.resource) for each in chosen) for need in needs]
     freed, kept = everything, []
     for victim in reversed(chosen):
-        own = [known.held(victim.pod, need.resource) for need in needs]
+        own = [known.freed_by(victim.pod, need.resource) for need in needs]
         without = [whole - part for whole, part in zip(freed, own, strict=True)]
         accounts = zip(needs, everything, without, own, strict=True)
         if all(part == 0 or _enough(need, rest, whole - rest, least_pct) for need, whole, rest, part in accounts):
@@ -186,9 +192,9 @@ def _needed(chosen: list[EvictionVictim], needs: tuple[EvictionNeed, ...], known
     return kept[::-1]
 
 
-def _enough(need: EvictionNeed, rest: int, spared: int, least_pct: int) -> bool:
-    """Who stays frees all that is missing; or most of what can be freed, and those spared would hardly add to it."""
+def _enough(need: EvictionNeed, rest: int, reprieved: int, least_pct: int) -> bool:
+    """Who stays frees all that is missing; or most of what can be freed, and those reprieved would hardly add to it."""
     if rest >= need.missing:
         return True
     helps = need.helped_by(rest, need.missing, least_pct)
-    return helps and not need.helped_by(spared, need.missing - rest, least_pct)
+    return helps and not need.helped_by(reprieved, need.missing - rest, least_pct)

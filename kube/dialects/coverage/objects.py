@@ -62,10 +62,10 @@ _PROFILE = (
 )
 
 
-def _node(area: Area, name: str, standing: Support, told: str, example: str = "", reader: str = "") -> CoverageRow:
+def _node(area: Area, name: str, support: Support, told: str, example: str = "", reader: str = "") -> CoverageRow:
     field = name if "/" in name else _NODE + name
     return CoverageRow(
-        Surface.NODE, area, field, standing, told, source="apis/extension", reader=reader, example=example or "true"
+        Surface.NODE, area, field, support, told, source="apis/extension", reader=reader, example=example or "true"
     )
 
 
@@ -211,16 +211,16 @@ _NODES = (
 
 
 def _scheduler(
-    area: Area, field: str, standing: Support, told: str, example: Any, values: tuple[str, ...] = ()
+    area: Area, field: str, support: Support, told: str, example: Any, values: tuple[str, ...] = ()
 ) -> CoverageRow:
     return CoverageRow(
         Surface.SCHEDULER,
         area,
         field,
-        standing,
+        support,
         told,
         source="pkg/scheduler/apis/config/v1/types.go",
-        reader="kube/dialects/koordinator/schedulerconfig.py" if standing is Support.HONOURED else "",
+        reader="kube/dialects/koordinator/schedulerconfig.py" if support is Support.HONOURED else "",
         example=example,
         values=values,
     )
@@ -247,7 +247,7 @@ _SCHEDULER = (
         Area.GANGS,
         "Coscheduling.awareNetworkTopology",
         Support.HONOURED,
-        "the topology that a gang asks for is heeded",
+        "the topology that a gang asks for is acted on",
         True,
         ("true",),
     ),
@@ -255,7 +255,7 @@ _SCHEDULER = (
         Area.GANGS,
         "Coscheduling.*",
         Support.NEVER,
-        "gangs are placed whole, and topology is heeded wherever a gang asks for it",
+        "gangs are placed whole, and topology is acted on wherever a gang asks for it",
         1,
     ),
     _measured("nodeMetricExpirationSeconds", "an older usage counts as unknown", 180),
@@ -302,9 +302,9 @@ _SCHEDULER = (
 )
 
 
-def _kind(area: Area, name: str, standing: Support, told: str, reader: str = "") -> CoverageRow:
+def _kind(area: Area, name: str, support: Support, told: str, reader: str = "") -> CoverageRow:
     return CoverageRow(
-        Surface.KIND, area, name, standing, told, source="apis/scheduling, apis/slo, apis/quota", reader=reader
+        Surface.KIND, area, name, support, told, source="apis/scheduling, apis/slo, apis/quota", reader=reader
     )
 
 

@@ -17,16 +17,16 @@ _NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Suble
 
 
 def _label(
-    area: Area, field: str, standing: Support, told: str, example: str = "true", reader: str = "", **more: Any
+    area: Area, field: str, support: Support, told: str, example: str = "true", reader: str = "", **more: Any
 ) -> CoverageRow:
-    return CoverageRow(Surface.POD_LABEL, area, field, standing, told, reader=reader, example=example, **more)
+    return CoverageRow(Surface.POD_LABEL, area, field, support, told, reader=reader, example=example, **more)
 
 
 def _annotation(
-    area: Area, field: str, standing: Support, told: str, example: str, reader: str = "", **more: Any
+    area: Area, field: str, support: Support, told: str, example: str, reader: str = "", **more: Any
 ) -> CoverageRow:
     source = _EXTENSION if field.startswith(("scheduling.", "internal.")) else "apis/slo/v1alpha1/pod.go"
-    return CoverageRow(Surface.POD_ANNOTATION, area, field, standing, told, source, reader, example=example, **more)
+    return CoverageRow(Surface.POD_ANNOTATION, area, field, support, told, source, reader, example=example, **more)
 
 
 _LABELS = (
@@ -430,13 +430,13 @@ _SCHEDULING_ANNOTATIONS = (
 )
 
 
-def _gang(name: str, told: str, example: str, standing: Support = Support.HONOURED) -> CoverageRow:
-    reader = "kube/dialects/gangs/membership.py" if standing is Support.HONOURED else ""
+def _gang(name: str, told: str, example: str, support: Support = Support.HONOURED) -> CoverageRow:
+    reader = "kube/dialects/gangs/membership.py" if support is Support.HONOURED else ""
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         name,
-        standing,
+        support,
         told,
         source=_EXTENSION + "coscheduling.go",
         reader=reader,
@@ -479,12 +479,12 @@ _GANG_ANNOTATIONS = (
 )
 
 
-def _group(name: str, standing: Support, told: str, example: Any, reader: str = "") -> CoverageRow:
+def _group(name: str, support: Support, told: str, example: Any, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         f"spec.{name}",
-        standing,
+        support,
         told,
         source="apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1/types.go",
         reader=reader,
@@ -510,12 +510,12 @@ _POD_GROUP = (
 )
 
 
-def _asked_for(area: Area, standing: Support, told: str, field: str, reader: str = "") -> CoverageRow:
+def _asked_for(area: Area, support: Support, told: str, field: str, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.POD_RESOURCE,
         area,
         field,
-        standing,
+        support,
         told,
         source=_EXTENSION + ("resource.go" if area is Area.LENDING else "device_share.go"),
         reader=reader,

@@ -78,7 +78,7 @@ class CoverageRow(msgspec.Struct, frozen=True):
     surface: Surface
     area: Area
     field: str
-    standing: Support
+    support: Support
     told: str
     source: str = ""
     reader: str = ""
@@ -90,7 +90,7 @@ class CoverageRow(msgspec.Struct, frozen=True):
     @property
     def warns(self) -> bool:
         """Whether a document that asks for the field asks for something nobody does."""
-        return self.standing is not Support.HONOURED
+        return self.support is not Support.HONOURED
 
     @property
     def name(self) -> str:
@@ -117,4 +117,4 @@ def sentence(where: str, asked: Asked) -> str:
     """What a person reads who wrote the object `where`."""
     more = len(asked.places) - 1
     place = asked.places[0] + (f" (and {more} more)" if more else "")
-    return _FORMS[asked.row.standing].format(where=where, place=place, told=asked.row.told)
+    return _FORMS[asked.row.support].format(where=where, place=place, told=asked.row.told)

@@ -183,7 +183,7 @@ ARGUMENTS: Mapping[str, tuple[str, type[Any]]] = {
     ScorePlugin.BALANCE: ("balanced", BalancedArgs),
     ScorePlugin.POD_AFFINITY: ("inter_pod_affinity", InterPodAffinityArgs),
 }
-"""Plugins whose arguments are heeded: the field of ProfileArgs, and what is read."""
+"""Plugins whose arguments are acted on: the field of ProfileArgs, and what is read."""
 _SCORES = frozenset(ScorePlugin)
 _ALWAYS = frozenset(
     {*ARGUMENTS, *_SCORES, "PrioritySort", "DefaultPreemption", "DefaultBinder", "DefaultPreBind", "SchedulingGates"}

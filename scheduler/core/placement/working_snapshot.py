@@ -214,13 +214,17 @@ class WorkingSnapshot:
         self._change(tuple(assignments), -1)
 
     def vacate(
-        self, rows: Amounts, classes: Sequence[PodClass], amounts: tuple[Amounts, Amounts], heeded: Iterable[Assignment]
+        self,
+        rows: Amounts,
+        classes: Sequence[PodClass],
+        amounts: tuple[Amounts, Amounts],
+        relevant: Iterable[Assignment],
     ) -> None:
         """As `remove` for many: one pod on each of `rows`, of `classes`, is gone with its requested and scored amounts.
 
-        `heeded` are those of them that anybody's terms who is placed here later may see.
+        `relevant` are those of them that anybody's terms who is placed here later may see.
         """
-        self._meet(tuple(heeded), -1)
+        self._meet(tuple(relevant), -1)
         self._views.touch(self._state.give_back(rows, classes, *amounts))
 
     def what_if(self, *, silent: bool = False) -> WorkingSnapshot:

@@ -72,9 +72,9 @@ class VictimCosts:
         return float(self._started[index])
 
     def weight(self, chosen: list[int]) -> tuple[list[int], list[float]]:
-        """Of each its standing, and the seconds lost, where those of younger pods count a trifle less."""
+        """Of each its rank, and the seconds lost, where those of younger pods count a trifle less."""
         lost = self.lost[chosen] - self._started[chosen] * 1e-12
-        return self.victims.standings[chosen].tolist(), lost.tolist()
+        return self.victims.ranks[chosen].tolist(), lost.tolist()
 
     def priorities(self, indexes: Amounts) -> Amounts:
         return np.asarray(self._priorities[indexes])
@@ -92,8 +92,8 @@ class VictimCosts:
         return max(0.0, self._now - max(started, self._facts.saved.get(self.uid(index), started)))
 
     def importance(self, index: int) -> tuple[int, bool, float, float, str]:
-        """Sorts the least important first: lower standing, no gang, less to lose, younger, then by name."""
-        own = (int(self.victims.standings[index]), bool(self.victims.gangs[index] >= 0), self.lost_seconds(index))
+        """Sorts the least important first: lower rank, no gang, less to lose, younger, then by name."""
+        own = (int(self.victims.ranks[index]), bool(self.victims.gangs[index] >= 0), self.lost_seconds(index))
         return (*own, -self.started(index), self.key(index))
 
     def ranks(self, indexes: Amounts) -> Amounts:
@@ -126,13 +126,13 @@ class VictimCosts:
 
         Where all have started and no checkpoint is known, the younger have lost less: age is enough then.
         """
-        started, standings = -self._started[indexes], self.victims.standings[indexes]
+        started, ranks = -self._started[indexes], self.victims.ranks[indexes]
         order = np.argsort(started)
         keys: list[npt.NDArray[Any]] = [started]
         if self._facts.saved or (len(started) and started.max() >= 0):
             keys.append(self.lost[indexes])
             order = sorted_by(keys[-1], order)
-        for key in ((self.victims.gangs[indexes] >= 0).astype(np.int64), standings, groups):
+        for key in ((self.victims.gangs[indexes] >= 0).astype(np.int64), ranks, groups):
             lowest = key.min(initial=np.iinfo(np.int64).max)
             if bool((key != lowest).any()):
                 keys.append(key - lowest)
@@ -160,23 +160,23 @@ class VictimCosts:
         return self.budgets.broken_by(sorted(indexes, key=self.importance, reverse=True))
 
     @cached_property
-    def spared(self) -> tuple[Mask, ...]:
-        """Who is spared before priority counts, who weighs more last; what holds of all or none of them is left out."""
-        masks = (self.victims.standings >= OUTSIDE, self.budgets.closed)
+    def protected(self) -> tuple[Mask, ...]:
+        """Victims protected before priority counts, the most protected last; what holds of all or none is left out."""
+        masks = (self.victims.ranks >= OUTSIDE, self.budgets.closed)
         return tuple(mask for mask in masks if mask.any() and not mask.all())
 
     @cached_property
     def burdens(self) -> npt.NDArray[np.float64]:
-        """What each counts where pods are only counted: those that are spared before priority counts as very many."""
+        """What each counts where pods are only counted: those protected before priority counts as very many."""
         counts = np.ones(len(self.victims))
-        for power, mask in enumerate(self.spared, 1):
+        for power, mask in enumerate(self.protected, 1):
             counts += _MANY**power * mask
         return counts
 
     @cached_property
     def gang_burdens(self) -> npt.NDArray[np.float64]:
         """Of each gang together, by its number."""
-        if not self.spared:
+        if not self.protected:
             return np.diff(self.victims.ends, prepend=0).astype(float)
         by_gang = self.victims.by_gang
         gangs = self.victims.gangs[by_gang]
@@ -198,13 +198,13 @@ class VictimCosts:
 
     def _price(self, chosen: list[int]) -> Price:
         """The cost without names."""
-        victims, standings = self.victims, self.victims.standings[chosen]
-        highest = int(standings.max(initial=np.iinfo(np.int64).min))
+        victims, ranks = self.victims, self.victims.ranks[chosen]
+        highest = int(ranks.max(initial=np.iinfo(np.int64).min))
         return (
             highest >= OUTSIDE,
             len(self.violating(chosen)),
             highest,
-            int(np.count_nonzero(standings >= OUTSIDE)),
+            int(np.count_nonzero(ranks >= OUTSIDE)),
             len(chosen),
             int(self._priorities[chosen].sum()),
             NODE * len(np.unique(victims.rows[chosen])) + int(self.losses(chosen).sum()),

@@ -29,7 +29,7 @@ def _terms(tally: Tally) -> TermSum:
     if not tally.considered:
         return TermSum()
     terms = TermSum().add("pods on nodes", tally.considered)
-    for name, number in tally.spared:
+    for name, number in tally.excluded:
         terms.add(name, -number)
     return terms.add("not needed", -tally.kept)
 

@@ -32,7 +32,7 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     """What is known besides the residents themselves.
 
     `saved` is when a pod (by uid) last saved a checkpoint, `evicted` when a job (by subject) last lost a pod, in Unix
-    seconds. `in_flight` are subjects whose plan is being carried out. Pods of `spared_queues` are no victims of this
+    seconds. `in_flight` are subjects whose plan is being carried out. Pods of `protected_queues` are no victims of this
     preemptor. A gang that is not in `gangs` counts as pods without one. `pods` are the preemptor's waiting pods by uid.
     """
 
@@ -42,7 +42,7 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     gangs: Mapping[WorkloadId, GangFacts] = {}
     in_flight: frozenset[WorkloadId] = frozenset()
     evicted: Mapping[WorkloadId, float] = {}
-    spared_queues: frozenset[str] = frozenset()
+    protected_queues: frozenset[str] = frozenset()
 
 
 class Preemptor(msgspec.Struct, frozen=True):
@@ -56,13 +56,13 @@ class Preemptor(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """Pods by what became of them, each in one place: of `considered`, so many were out for each of `spared`.
+    """Pods by what became of them, each in one place: of `considered`, so many were out for each of `excluded`.
 
     `kept` might have gone and need not. `violations` of the victims break a disruption budget.
     """
 
     considered: int = 0
-    spared: tuple[tuple[str, int], ...] = ()
+    excluded: tuple[tuple[str, int], ...] = ()
     kept: int = 0
     violations: int = 0
 

@@ -22,11 +22,11 @@ from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 
 class LegalVictims(msgspec.Struct, frozen=True, eq=False):
-    """`mask` by slot; `spared` counts residents on known nodes that are out, each by the first rule that spares it."""
+    """`mask` by slot; `excluded` counts residents on known nodes that are out, each by its first rule."""
 
     mask: Mask
     considered: int
-    spared: tuple[tuple[str, int], ...]
+    excluded: tuple[tuple[str, int], ...]
 
 
 def legality(
@@ -34,7 +34,7 @@ def legality(
 ) -> LegalVictims:
     """Residents that may be evicted for the preemptor."""
     present = residents.rows >= 0
-    mask, spared = present.copy(), []
+    mask, excluded = present.copy(), []
     for name, out in (
         ("same or higher priority", _too_important(residents, preemptor, policy)),
         ("outside the mid, batch and free bands", _outside(residents, preemptor)),
@@ -44,12 +44,12 @@ def legality(
         ("protected by label", (residents.flags & Flag.PROTECTED) != 0),
         ("too young", _too_young(residents, mask, policy.minimum_runtime_seconds, now)),
         ("job lost pods lately", _number_is(residents, _cooling(facts, policy, now))),
-        ("queue keeps its own", _of_queues(residents, mask, facts.spared_queues)),
+        ("queue keeps its own", _of_queues(residents, mask, facts.protected_queues)),
     ):
-        spared.append((name, int(np.count_nonzero(mask & out))))
+        excluded.append((name, int(np.count_nonzero(mask & out))))
         mask &= ~out
     return LegalVictims(
-        mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in spared if number)
+        mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in excluded if number)
     )
 
 
@@ -113,11 +113,11 @@ def _of_queues(residents: Residents, mask: Mask, queues: frozenset[str]) -> Mask
     if not queues:
         return np.zeros(len(mask), bool)
 
-    def spared(slot: int) -> bool:
+    def excluded(slot: int) -> bool:
         charge = residents.charges[slot]
         return charge is not None and charge.queue in queues
 
-    return _where(mask, spared)
+    return _where(mask, excluded)
 
 
 def _where(mask: Mask, holds: Callable[[int], bool]) -> Mask:

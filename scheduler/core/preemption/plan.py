@@ -33,7 +33,7 @@ def plan_of(
     )
     tally = Tally(
         problem.legal.considered,
-        problem.legal.spared,
+        problem.legal.excluded,
         kept=len(costs.victims) - len(chosen),
         violations=len(costs.violating(chosen)),
     )

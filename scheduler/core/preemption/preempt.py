@@ -43,7 +43,7 @@ def preempt(
     if problem.coming and (placed := problem.trial.without(())):
         return plan_of(working.snapshot, candidate, facts, problem, (placed, frozenset()))
     if not len(problem.costs.victims):
-        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _spared(problem), _tally(problem))
+        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _excluded(problem), _tally(problem))
     for chosen in _choices(working, problem):
         placed = problem.trial.without(chosen)
         if placed is None:
@@ -111,7 +111,7 @@ def _choices(working: WorkingSnapshot, problem: PreemptionProblem) -> Iterator[f
     if problem.plain and len(problem.capacity.asks) == 1:
         yield from found
     else:
-        yield from (chosen for chosen in map(problem.trial.spared, found) if chosen is not None)
+        yield from (chosen for chosen in map(problem.trial.reprieved, found) if chosen is not None)
     if not problem.exact:
         chosen = problem.trial.cheapest(problem.capacity)
         if chosen is not None:
@@ -131,9 +131,9 @@ def _cheapest_first(domains: list[Amounts], problem: PreemptionProblem) -> list[
 
 
 def _tally(problem: PreemptionProblem) -> Tally:
-    return Tally(problem.legal.considered, problem.legal.spared, kept=len(problem.costs.victims))
+    return Tally(problem.legal.considered, problem.legal.excluded, kept=len(problem.costs.victims))
 
 
-def _spared(problem: PreemptionProblem) -> str:
-    told = ", ".join(f"{number} {name}" for name, number in problem.legal.spared)
+def _excluded(problem: PreemptionProblem) -> str:
+    told = ", ".join(f"{number} {name}" for name, number in problem.legal.excluded)
     return f"of {problem.legal.considered} pods: {told}" if told else "no pod runs on any node"

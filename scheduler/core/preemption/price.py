@@ -31,7 +31,7 @@ class Prices(msgspec.Struct, frozen=True, eq=False):
 
 def prices(pool: Amounts, ranks: Amounts, costs: VictimCosts, most: int) -> Prices:
     """Of the pool's pods, of which at most so many go; `ranks` by importance decide where all else is equal."""
-    outside = _if_mixed(costs.victims.standings[pool] >= OUTSIDE)
+    outside = _if_mixed(costs.victims.ranks[pool] >= OUTSIDE)
     breaking = costs.budgets.pressed(pool, ranks)
     dear = np.zeros(len(pool), np.int64) if breaking.all() else outside + 2 * breaking
     # Outside the bands stands between the budgets and the number.

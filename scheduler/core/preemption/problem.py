@@ -56,11 +56,11 @@ def problem_of(
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(victims))
     terminating = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
     later = working.what_if()
-    heeds = KinRelevance(later, demand)
-    vacate(later, residents, terminating, heeds)
+    relevant = KinRelevance(later, demand)
+    vacate(later, residents, terminating, relevant)
     costs = VictimCosts(victims, residents, facts, now)
     capacity = _capacity(later, demand, columns, victims)
-    trial = Trial(later, demand, residents, costs, heeds)
+    trial = Trial(later, demand, residents, costs, relevant)
     plain = _plain(working, demand)
     exact = plain and len(capacity.asks) == 1 and not demand.workload.topology
     return PreemptionProblem(demand, legal, costs, capacity, trial, plain, exact, len(terminating) > 0)
@@ -69,8 +69,8 @@ def problem_of(
 def _with_stuck(legal: LegalVictims, number: int) -> LegalVictims:
     if not number:
         return legal
-    spared = (*legal.spared, ("in a gang of which others stay", number))
-    return msgspec.structs.replace(legal, spared=spared)
+    excluded = (*legal.excluded, ("in a gang of which others stay", number))
+    return msgspec.structs.replace(legal, excluded=excluded)
 
 
 def _preemptor(candidate: Candidate, facts: PreemptionFacts) -> Preemptor:

@@ -92,7 +92,7 @@ def _promising(
     counts = np.maximum(np.bincount(own, minlength=len(free))[rows], 1)
     means = np.bincount(own, weights=victims.weights[order], minlength=len(free))[rows] / counts
     gains = np.minimum(last - base[rows], missing)
-    shares = [_tenths(mask[order], own, rows, counts) for mask in costs.spared]
+    shares = [_tenths(mask[order], own, rows, counts) for mask in costs.protected]
     ranked = rows[np.lexsort((rows, -gains, means, per_member, *shares))]
     enough = int(np.searchsorted(np.cumsum(np.minimum(reach - base, missing)[ranked]), 3 * missing)) + 1
     return np.sort(ranked[: max(enough, _FEWEST_ROWS)])

@@ -1,4 +1,4 @@
-"""Many pods gone in thought at once: their amounts as arrays, in the pod index only those whom the preemptor heeds."""
+"""Pods taken away in thought: their amounts as arrays, in the pod index only those that matter to the preemptor."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class KinRelevance:
     """Whether it can matter to the members of a workload, but for its room, that a pod is there."""
 
     def __init__(self, working: WorkingSnapshot, demand: Candidate) -> None:
-        companies = {pod_class.interpod for pod_class in demand.classes}
-        self.anybody = working.indexed or companies != {NO_INTERPOD}
-        self._selectors = tuple({selector for interpod in companies for selector in _selectors(interpod)})
+        interpods = {pod_class.interpod for pod_class in demand.classes}
+        self.anybody = working.indexed or interpods != {NO_INTERPOD}
+        self._selectors = tuple({selector for interpod in interpods for selector in _selectors(interpod)})
         self._known: dict[Kin, bool] = {}
 
     def __call__(self, kin: Kin) -> bool:
@@ -51,19 +51,19 @@ def _selectors(interpod: InterPod) -> Iterable[Selector]:
     return (selector for selector in found if selector is not None)
 
 
-def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, heeds: KinRelevance) -> None:
+def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, relevant: KinRelevance) -> None:
     """These residents, who are on the working snapshot's rows, are gone from here on."""
     if not len(slots):
         return
     rows, classes = residents.rows[slots].astype(np.int64), residents.classes[slots]
     charges = [charge for slot in slots.tolist() if (charge := residents.charges[slot]) is not None]
-    heeded = (
+    relevant_pods = (
         Assignment(charge.uid, row, charge.pod_class, charge.kin)
         for charge, row in zip(charges, rows.tolist(), strict=True)
-        if heeds(charge.kin)
+        if relevant(charge.kin)
     )
     amounts = residents.class_requests[classes], residents.class_scored[classes]
-    working.vacate(rows, [charge.pod_class for charge in charges], amounts, heeded)
+    working.vacate(rows, [charge.pod_class for charge in charges], amounts, relevant_pods)
 
 
 class FreedRoom:

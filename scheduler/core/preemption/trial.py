@@ -29,10 +29,15 @@ class Trial:
     """Remembers what it was asked; `working` has lost already what is coming free by itself."""
 
     def __init__(
-        self, working: WorkingSnapshot, demand: Candidate, residents: Residents, costs: VictimCosts, heeds: KinRelevance
+        self,
+        working: WorkingSnapshot,
+        demand: Candidate,
+        residents: Residents,
+        costs: VictimCosts,
+        relevant: KinRelevance,
     ) -> None:
         self._working, self._demand = working, demand
-        self._residents, self._costs, self._heeds = residents, costs, heeds
+        self._residents, self._costs, self._relevant = residents, costs, relevant
         self._known: dict[frozenset[int], Placed | None] = {}
 
     def without(self, chosen: Iterable[int]) -> Placed | None:
@@ -44,14 +49,14 @@ class Trial:
 
     def _placed(self, gone: frozenset[int]) -> Placed | None:
         working = self._working.what_if(silent=True)
-        vacate(working, self._residents, self._costs.victims.slots[sorted(gone)], self._heeds)
+        vacate(working, self._residents, self._costs.victims.slots[sorted(gone)], self._relevant)
         found = place(working, self._demand)
         return found if isinstance(found, Placed) else None
 
     def fits(self, chosen: frozenset[int]) -> bool:
         return self.without(chosen) is not None
 
-    def spared(self, chosen: frozenset[int]) -> frozenset[int] | None:
+    def reprieved(self, chosen: frozenset[int]) -> frozenset[int] | None:
         """Who must go of these, None where all of them are not enough."""
         if not self.fits(chosen):
             return None
@@ -107,7 +112,7 @@ class Trial:
 
     def _heeded(self, index: int) -> bool:
         charge = self._residents.charges[int(self._costs.victims.slots[index])]
-        return charge is None or self._heeds(charge.kin)
+        return charge is None or self._relevant(charge.kin)
 
     def _widening(self, capacity: Capacity, pool: Amounts) -> Iterator[frozenset[int]]:
         ranked, number = rows_by_price(capacity, pool, self._costs, any_row=True)[:MOST_ROWS], capacity.want

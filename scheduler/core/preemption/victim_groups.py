@@ -86,17 +86,17 @@ def put_back_first(chosen: Iterable[int], costs: VictimCosts) -> list[VictimGrou
 
 
 def _importances(groups: list[VictimGroup], costs: VictimCosts) -> list[tuple[int, bool, int, float]]:
-    """Higher standing, members before lone pods, larger gangs, more to lose."""
+    """Higher rank, members before lone pods, larger gangs, more to lose."""
     every = [index for group in groups for index in group]
-    standings, lost = costs.weight(every)
+    ranks, lost = costs.weight(every)
     member = (costs.victims.gangs[[group[0] for group in groups]] >= 0).tolist()
     found, start = [], 0
     for group, inside in zip(groups, member, strict=True):
         if len(group) == 1:
-            found.append((standings[start], inside, 1, lost[start]))
+            found.append((ranks[start], inside, 1, lost[start]))
         else:
             own = slice(start, start + len(group))
-            found.append((max(standings[own]), inside, len(group), fsum(lost[own])))
+            found.append((max(ranks[own]), inside, len(group), fsum(lost[own])))
         start += len(group)
     return found
 

@@ -42,8 +42,8 @@ class WeightSums(msgspec.Struct, frozen=True, eq=False):
 class Victims(msgspec.Struct, frozen=True, eq=False):
     """One entry a legal victim: its slot, row and what it frees of the demanded columns.
 
-    `standings` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
-    `weights` is the standing at which it can go: its own, or where it goes with its gang the highest in that gang.
+    `ranks` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
+    `weights` is the rank at which it can go: its own, or where it goes with its gang the highest in that gang.
     `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may be evicted by themselves, at most
     `surplus[gang]` of them; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang after gang, those
     of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free level by level.
@@ -52,7 +52,7 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
     slots: Amounts
     rows: Amounts
     amounts: Amounts
-    standings: Amounts
+    ranks: Amounts
     weights: Amounts
     gangs: Amounts
     alone: Mask
@@ -100,13 +100,13 @@ def victims_of(
     by_gang = sorted_by(rows, np.flatnonzero(member))
     by_gang = sorted_by(own, by_gang)
     amounts = residents.class_requests[:, columns].take(residents.classes[slots], axis=0)
-    standings = _standings(residents.priorities[slots], (residents.flags[slots] & Flag.BELOW_PROD) == 0)
-    weights = _weights(standings, subjects, alone, len(whole))
+    ranks = _ranks(residents.priorities[slots], (residents.flags[slots] & Flag.BELOW_PROD) == 0)
+    weights = _weights(ranks, subjects, alone, len(whole))
     return Victims(
         slots=slots,
         rows=rows,
         amounts=amounts,
-        standings=standings,
+        ranks=ranks,
         weights=weights,
         gangs=own,
         alone=alone,
@@ -156,13 +156,13 @@ def _numbers(residents: Residents, mask: Mask) -> Amounts:
     return np.bincount(residents.subjects[mask], minlength=max(len(residents.subject_names), 1))
 
 
-def _standings(priorities: Amounts, outside: Mask) -> Amounts:
+def _ranks(priorities: Amounts, outside: Mask) -> Amounts:
     lifted = OUTSIDE - _LOWEST_PRIORITY
     return np.asarray(priorities + (lifted if outside.all() else lifted * outside))
 
 
-def _weights(standings: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:
+def _weights(ranks: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:
     """Each member that only goes with its gang weighs as the highest of it."""
     peaks = np.full(number, np.iinfo(np.int64).min)
-    np.maximum.at(peaks, subjects[~alone], standings[~alone])
-    return np.asarray(np.where(alone, standings, peaks[subjects]))
+    np.maximum.at(peaks, subjects[~alone], ranks[~alone])
+    return np.asarray(np.where(alone, ranks, peaks[subjects]))

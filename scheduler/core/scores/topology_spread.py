@@ -38,11 +38,11 @@ def spread_scores(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, 
     scored = feasible & complete
     if not scored.any():
         return np.zeros(len(feasible), np.int64)
-    crowding = np.zeros(len(feasible), np.float64)
+    totals = np.zeros(len(feasible), np.float64)
     for constraint, column in zip(constraints, columns, strict=True):
         counts = _counts(pod_index, traits, pod_class, constraint) * complete
-        crowding += _crowding(constraint, column, counts, scored)
-    return _inverted(np.floor(crowding + 0.5).astype(np.int64), scored)
+        totals += _domain_totals(constraint, column, counts, scored)
+    return _inverted(np.floor(totals + 0.5).astype(np.int64), scored)
 
 
 def _counts(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, constraint: SpreadConstraint) -> Amounts:
@@ -58,7 +58,9 @@ def _counts(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, constr
     return counts
 
 
-def _crowding(constraint: SpreadConstraint, column: Column, counts: Amounts, scored: Mask) -> npt.NDArray[np.float64]:
+def _domain_totals(
+    constraint: SpreadConstraint, column: Column, counts: Amounts, scored: Mask
+) -> npt.NDArray[np.float64]:
     """Pods in the domain of each row, weighed by how many domains there are: many small ones count as few large."""
     if constraint.topology_key == _HOST:
         in_domain, domains = counts, int(np.count_nonzero(scored))
@@ -68,8 +70,8 @@ def _crowding(constraint: SpreadConstraint, column: Column, counts: Amounts, sco
     return np.asarray(in_domain * math.log(domains + 2) + (constraint.max_skew - 1), np.float64)
 
 
-def _inverted(crowding: Amounts, scored: Mask) -> Amounts:
-    least, most = int(crowding[scored].min()), int(crowding[scored].max())
+def _inverted(totals: Amounts, scored: Mask) -> Amounts:
+    least, most = int(totals[scored].min()), int(totals[scored].max())
     if most == 0:
         return np.where(scored, FULL, 0)
-    return np.where(scored, FULL * (most + least - crowding) // most, 0)
+    return np.where(scored, FULL * (most + least - totals) // most, 0)

@@ -1,4 +1,4 @@
-"""An agent without its senses: what a tick decides is given, everything it does to the kernel is real."""
+"""An agent without its sources: what a tick decides is given, everything it does to the kernel is real."""
 
 from __future__ import annotations
 

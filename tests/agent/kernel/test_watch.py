@@ -45,7 +45,7 @@ pytestmark = [
 
 
 class Node:
-    """kubepods with two best-effort pods and a burstable one, and a brake with all its senses."""
+    """kubepods with two best-effort pods and a burstable one, and a brake with all its sources."""
 
     def __init__(self) -> None:
         self.tree = LiveTree(f"sublet-test-{secrets.token_hex(4)}")

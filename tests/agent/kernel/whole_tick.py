@@ -44,8 +44,8 @@ class WholeNode:
         proc = folder / "proc"
         shutil.copytree(FOLDER / "v1_surge/00/proc", proc, dirs_exist_ok=True)
         self.executor = KnobExecutor(MOUNT, StateFile(state / "agent.json"), lambda: self._now)
-        senses = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
-        observer = NodeObserver(layout, senses, lambda: (1000.0 + self._now, self._now))
+        sources = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
+        observer = NodeObserver(layout, sources, lambda: (1000.0 + self._now, self._now))
         cluster = FakeCluster(ClusterFacts(Node("n", SIZE, SIZE), ()))
         ports = TickPorts(cluster, observer, self.executor, FakeBrake(), FakeEvictor())
         self._tick = Tick(layout, AgentSettings(), ports, ())

@@ -27,7 +27,7 @@ def test_a_notice_stands_until_its_deadline() -> None:
     clock.now = 110.0
     assert (board.of("a"), board.of("b")) == ((), (notice("u2"),))
     board.put("b", notice("u3"))
-    assert "a" not in board._standing
+    assert "a" not in board._open
 
 
 def test_the_newest_counts_and_the_spared_are_not_told() -> None:

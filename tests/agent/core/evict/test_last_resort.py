@@ -20,10 +20,10 @@ from model.strategy import EvictionStrategy
 from tests.agent.core.evict.evicting import GIB, MIB, ROOT, Holding, batch, costs, limited, node, online, piping, seen
 
 
-def prepared(*holdings: Holding, leaving: tuple[str, ...] = (), told: Any = (), **more: Any) -> LastResort | None:
+def prepared(*holdings: Holding, terminating: tuple[str, ...] = (), told: Any = (), **more: Any) -> LastResort | None:
     fields = {"strategy": EvictionStrategy(), "look": seen(*holdings), "node": node(), **more}
     pods = tuple(each.pod for each in holdings)
-    return last_resort(fields["look"], fields["node"], pods, fields["strategy"], costs(*told), frozenset(leaving))
+    return last_resort(fields["look"], fields["node"], pods, fields["strategy"], costs(*told), frozenset(terminating))
 
 
 def order(*holdings: Holding, **more: Any) -> list[str]:
@@ -79,7 +79,7 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
         {"told": [EvictionCost("a", "g"), EvictionCost("b", "g2", 1)]},
         ["b", "a"],
     ),
-    "the terminating pod first": ([batch("a", 3), batch("b", 1, priority=9000)], {"leaving": ("b",)}, ["b", "a"]),
+    "the terminating pod first": ([batch("a", 3), batch("b", 1, priority=9000)], {"terminating": ("b",)}, ["b", "a"]),
     "who is being deleted first": ([batch("a", 3), batch("b", 1, priority=9000, deleting=True)], {}, ["b", "a"]),
     "who holds more than its own limit first": (
         [batch("a", 3), limited("b", 2, 2), limited("c", 2, 1, priority=9000)],

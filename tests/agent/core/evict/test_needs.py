@@ -97,7 +97,7 @@ def test_memory_in_use(rule: Reason, used: int, fields: dict[str, Any], missing:
     """Two below the threshold where no lower share is given; not a byte is truncated away."""
     found = need(rule, EvictionStrategy(**fields), seen=seen(used=used))
     assert abs(found.missing - missing * MIB) < 1
-    assert found.held is (None if missing else Reason.WITHIN_THRESHOLD)
+    assert found.hold_reason is (None if missing else Reason.WITHIN_THRESHOLD)
 
 
 def test_a_part_of_a_percent_is_enough() -> None:
@@ -141,9 +141,9 @@ def test_what_is_not_known_wants_nothing() -> None:
     """Neither memory nor capacity, and a share of nothing is not known."""
     unread = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), seen=seen(node_sample=GONE))
     sizeless = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), node=node(0), seen=seen(used=100))
-    assert (unread.held, sizeless.held) == (Reason.NODE_METRICS_MISSING,) * 2
+    assert (unread.hold_reason, sizeless.hold_reason) == (Reason.NODE_METRICS_MISSING,) * 2
     cpu = EvictionStrategy(cpu_threshold_pct=1, priority_threshold=1)
-    assert need(Reason.CPU_EVICT, cpu, node=node(cpu=0)).held is Reason.NODE_METRICS_MISSING
+    assert need(Reason.CPU_EVICT, cpu, node=node(cpu=0)).hold_reason is Reason.NODE_METRICS_MISSING
 
 
 def load(last: int, live: int, aggregate: int) -> Averages:
@@ -165,7 +165,7 @@ def test_cpu_in_use(window: float | None, node_load: Averages, missing: int) -> 
     """Above 80 % of 2000m on average over the window and by now; down to 78 %, by whichever says less."""
     strategy = EvictionStrategy(cpu_threshold_pct=80, priority_threshold=5999, cpu_window_seconds=window)
     found = need(Reason.CPU_EVICT, strategy, usage=usage(node=node_load))
-    assert found.missing == missing and found.held is (None if missing else Reason.WITHIN_THRESHOLD)
+    assert found.missing == missing and found.hold_reason is (None if missing else Reason.WITHIN_THRESHOLD)
 
 
 @pytest.mark.parametrize(("lower", "missing"), [(None, 340), (79, 320), (50, 900), (80, 300), (90, 300)])
@@ -181,7 +181,7 @@ def test_a_window_must_have_been_seen() -> None:
     strategy = EvictionStrategy(cpu_threshold_pct=1, priority_threshold=1, cpu_window_seconds=9.0)
     early = need(Reason.CPU_EVICT, strategy, usage=usage(live_seconds=2.9))
     enough = need(Reason.CPU_EVICT, strategy, usage=usage(live_seconds=3.0))
-    assert (early.held, enough.held) == (Reason.WINDOW_FILLING, None)
+    assert (early.hold_reason, enough.hold_reason) == (Reason.WINDOW_FILLING, None)
 
 
 def asking(name: str, cpu: int, reserved: int = 0, **more: Any) -> Any:
@@ -209,7 +209,7 @@ def test_satisfaction(fields: dict[str, Any], limit: int | None, missing: int, h
     found = need(
         Reason.BE_CPU_EVICT, strategy, *pods, best_effort_millis=limit, usage=usage(*pods, best_effort=steady(1000))
     )
-    assert (found.missing, found.held) == (missing, held)
+    assert (found.missing, found.hold_reason) == (missing, held)
 
 
 @pytest.mark.parametrize(("used", "missing"), [(load(900, 0, 0), 1400), (load(899, 0, 0), 0)])
@@ -288,14 +288,14 @@ def test_requests(allocatable: int, truly: dict[str, Decision], missing: int, he
         asking("d", 1, phase=PodPhase.FAILED),
     )
     found = need(Reason.CPU_ALLOCATABLE_EVICT, BY_REQUEST, *pods, node=node(batch_cpu=allocatable), lent=truly)
-    assert (found.resource, found.missing, found.held) == (BATCH_CPU, missing, held)
+    assert (found.resource, found.missing, found.hold_reason) == (BATCH_CPU, missing, held)
 
 
 def test_each_resource_is_a_need_of_its_own() -> None:
     """batch, mid and native; a resource the node does not know is held, native CPU is counted in milli-CPU."""
     web = online("a", requests=ResourceVector({CPU: 2500, MEMORY: 1}), priority=5000)
     found = measured(Reason.CPU_ALLOCATABLE_EVICT, known(web, strategy=BY_REQUEST, node=node(batch_cpu=10)))
-    assert [(each.resource, each.missing, each.held) for each in found] == [
+    assert [(each.resource, each.missing, each.hold_reason) for each in found] == [
         (BATCH_CPU, 0, Reason.WITHIN_THRESHOLD),
         (MID_CPU, 0, Reason.NODE_METRICS_MISSING),
         (CPU, 900, None),
@@ -327,5 +327,5 @@ def test_never_less_than_nothing(used: int, threshold: int, lower: int | None) -
     sample = msgspec.structs.replace(seen().node_sample, memory_used_bytes=used)
     found = need(Reason.BE_MEMORY_EVICT, strategy, seen=seen(node_sample=sample))
     assert 0 <= found.missing <= used
-    assert (found.missing == 0) == (found.held is not None)
-    assert found.held is not None or used * 100 >= 10 * GIB * threshold
+    assert (found.missing == 0) == (found.hold_reason is not None)
+    assert found.hold_reason is not None or used * 100 >= 10 * GIB * threshold

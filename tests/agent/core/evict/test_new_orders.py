@@ -30,8 +30,8 @@ def victim(holding: Holding, rule: Reason = Reason.BE_MEMORY_EVICT, resource: st
     )
 
 
-def told(holding: Holding, hurry: str = "", **more: Any) -> tuple[EvictionMemory, Order]:
-    return ordered_out(EvictionMemory(begun=True), victim(holding, **more), known(holding), hurry)
+def told(holding: Holding, urgent: str = "", **more: Any) -> tuple[EvictionMemory, Order]:
+    return ordered_out(EvictionMemory(begun=True), victim(holding, **more), known(holding), urgent)
 
 
 def notifying(seconds: float, **more: Any) -> Holding:
@@ -85,11 +85,11 @@ def pending(**more: Any) -> PendingVictim:
     )
 
 
-def due(found: PendingVictim | None, hurry: str = "", **strategy: Any) -> tuple[EvictionMemory, list[Order]]:
+def due(found: PendingVictim | None, urgent: str = "", **strategy: Any) -> tuple[EvictionMemory, list[Order]]:
     holding = batch("a", grace_seconds=30.0)
     record = EvictionRecord(None, None, {} if found is None else {"a": found})
     memory, orders = due_by_now(
-        EvictionMemory(record, begun=True), (holding.pod,), EvictionStrategy(**strategy), seen(holding), hurry
+        EvictionMemory(record, begun=True), (holding.pod,), EvictionStrategy(**strategy), seen(holding), urgent
     )
     return memory, list(orders)
 

@@ -110,11 +110,11 @@ def test_pods_that_are_gone_are_forgotten() -> None:
 
 def test_pods_that_others_delete_are_seen_once() -> None:
     """Since when, also after the clock was set back."""
-    leaving = pods("a", deleting=True)
-    first = at_present(memory(), leaving, NOW)
+    terminating = pods("a", deleting=True)
+    first = at_present(memory(), terminating, NOW)
     assert first.ending == {"a": NOW}
-    assert at_present(first, leaving, NOW + 7).ending == {"a": NOW}
-    assert at_present(first, leaving, NOW - 7).ending == {"a": NOW - 7}
+    assert at_present(first, terminating, NOW + 7).ending == {"a": NOW}
+    assert at_present(first, terminating, NOW - 7).ending == {"a": NOW - 7}
     assert at_present(first, (), NOW).ending == {}
 
 

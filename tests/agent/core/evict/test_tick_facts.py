@@ -32,12 +32,12 @@ def test_what_a_pod_holds() -> None:
     pod = batch("a", 1024, 250, **asked)
     facts = known(pod)
     resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, BATCH_CPU, BATCH_MEMORY)
-    held = {name: facts.held(pod.pod, name) for name in resources}
+    held = {name: facts.freed_by(pod.pod, name) for name in resources}
     assert held == {USED_MEMORY: GIB, USED_CPU: 250, RUNNING_BATCH_CPU: 400, BATCH_CPU: 500, BATCH_MEMORY: 0}
     done = batch("a", 1024, phase=PodPhase.SUCCEEDED, **asked)
-    assert [known(done).held(done.pod, name) for name in held] == [0, 0, 0, 0, 0]
+    assert [known(done).freed_by(done.pod, name) for name in held] == [0, 0, 0, 0, 0]
     unread = batch("a", None)
-    assert [known(unread).held(unread.pod, name) for name in (USED_MEMORY, USED_CPU)] == [0, 0]
+    assert [known(unread).freed_by(unread.pod, name) for name in (USED_MEMORY, USED_CPU)] == [0, 0]
 
 
 def test_how_long_an_end_takes() -> None:

@@ -33,9 +33,9 @@ def missing(mib: int, rule: Reason = Reason.BE_MEMORY_EVICT) -> EvictionNeed:
 
 
 def chosen(
-    facts: TickFacts, *needs: EvictionNeed, leaving: tuple[str, ...] = (), passed_over: tuple[str, ...] = ()
+    facts: TickFacts, *needs: EvictionNeed, terminating: tuple[str, ...] = (), passed_over: tuple[str, ...] = ()
 ) -> list[str]:
-    choice = choose(needs, facts, GangAccount(facts.costs, leaving), frozenset(passed_over))
+    choice = choose(needs, facts, GangAccount(facts.costs, terminating), frozenset(passed_over))
     return [victim.pod.name for victim in choice.victims]
 
 
@@ -178,9 +178,9 @@ def test_who_leaves_already_counts_against_its_gang() -> None:
     pods = [batch("g1", 10), batch("g2", 30), batch("x", 20)]
     told = costs(cost("g1", "g", 1), cost("g2", "g", 1), cost("x"))
     assert chosen(known(*pods, costs=told), missing(30)) == ["g2"]
-    assert chosen(known(*pods, costs=told), missing(20), leaving=("g1",), passed_over=("g1",)) == ["x"]
+    assert chosen(known(*pods, costs=told), missing(20), terminating=("g1",), passed_over=("g1",)) == ["x"]
     known_already = costs(cost("g2", "g", 1), cost("x"))
-    assert chosen(known(*pods, costs=known_already), missing(30), leaving=("g1",), passed_over=("g1",)) == ["g2"]
+    assert chosen(known(*pods, costs=known_already), missing(30), terminating=("g1",), passed_over=("g1",)) == ["g2"]
 
 
 def enabled(name: str, memory: int, priority: int = 5000, first: int = 0, sub: int | None = None) -> Holding:

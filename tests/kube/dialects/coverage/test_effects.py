@@ -15,7 +15,7 @@ from kube.dialects.coverage.table import ROWS
 
 TESTS = Path(__file__).parents[3]
 EFFECTS: dict[str, dict[str, str]] = yaml.safe_load((Path(__file__).parent / "effects.yaml").read_text())
-DONE = [row for row in ROWS if row.standing in (Support.HONOURED, Support.PARTLY)]
+DONE = [row for row in ROWS if row.support in (Support.HONOURED, Support.PARTLY)]
 
 
 class Effect(NamedTuple):

@@ -90,7 +90,7 @@ def settings_of(row: CoverageRow, told: bool) -> NodeSettings:
 SETTINGS = [row for row in of(Surface.SETTINGS, Surface.NODE_METRIC) if row.field != "status"]
 
 
-@pytest.mark.parametrize("row", [row for row in SETTINGS if row.standing is Support.HONOURED], ids=name)
+@pytest.mark.parametrize("row", [row for row in SETTINGS if row.support is Support.HONOURED], ids=name)
 def test_honoured_settings_are_read(row: CoverageRow) -> None:
     """The agent's settings differ by the field, and nobody is warned of it."""
     assert settings_of(row, told=True) != settings_of(row, told=False)
@@ -113,7 +113,7 @@ def test_other_settings_warn(row: CoverageRow) -> None:
             assert asked.row == row and asked.places[0].startswith(f"spec.{NODE_SLO_FIELDS[key]}")
 
 
-@pytest.mark.parametrize("row", [row for row in SETTINGS if row.standing is Support.NOT_YET], ids=name)
+@pytest.mark.parametrize("row", [row for row in SETTINGS if row.support is Support.NOT_YET], ids=name)
 def test_settings_that_are_not_acted_on_change_nothing(row: CoverageRow) -> None:
     """Whoever makes the agent read one changes its row, too."""
     if not row.field.startswith("extensions"):
@@ -160,7 +160,7 @@ def asked_by(source: Pod) -> tuple[Asked, ...]:
     return in_pod(source.metadata, source.spec)
 
 
-@pytest.mark.parametrize("row", [row for row in PODS if row.standing is Support.HONOURED], ids=name)
+@pytest.mark.parametrize("row", [row for row in PODS if row.support is Support.HONOURED], ids=name)
 def test_honoured_words_of_pods_are_read(row: CoverageRow) -> None:
     """The pod in the model differs by it, and nobody is warned of it."""
     if row.field != "node.koordinator.sh/extended-resource-spec" and row.values != ("LS",):
@@ -212,7 +212,7 @@ def test_an_ordinary_pod_is_not_sent(sends: Callable[[Mapping[str, Any]], bool])
     [
         row
         for row in PODS
-        if row.standing in (Support.NOT_YET, Support.NEVER) and row.surface is not Surface.POD_RESOURCE
+        if row.support in (Support.NOT_YET, Support.NEVER) and row.surface is not Surface.POD_RESOURCE
     ],
     ids=name,
 )
@@ -229,7 +229,7 @@ def group(row: CoverageRow, told: bool = True) -> PodGroup:
 @pytest.mark.parametrize("row", [row for row in of(Surface.GANG) if row.field.startswith("spec.")], ids=name)
 def test_fields_of_pod_groups(row: CoverageRow) -> None:
     """The gang differs by what is honoured; what is not warns."""
-    honoured = row.standing is Support.HONOURED
+    honoured = row.support is Support.HONOURED
     assert (podgroups.pod_group(group(row)) != podgroups.pod_group(group(row, told=False))) is honoured
     asked = in_pod_group(Metadata("train", "default"), nested(row.field.split(".")[1:], row.example, {}))
     assert [each.row for each in asked] == ([] if honoured else [row])
@@ -249,7 +249,7 @@ def profile(row: CoverageRow, told: bool = True) -> ClusterColocationProfile:
 @pytest.mark.parametrize("row", of(Surface.PROFILE), ids=name)
 def test_fields_of_profiles(row: CoverageRow) -> None:
     """The profile differs by what is honoured; what is not warns."""
-    honoured = row.standing is Support.HONOURED
+    honoured = row.support is Support.HONOURED
     assert (profiles.profile(profile(row)) != profiles.profile(profile(row, told=False))) is honoured
     assert [each.row for each in in_profile(profile(row))] == ([] if honoured else [row])
 
@@ -286,7 +286,7 @@ BY_OTHERS = ("originExtendedAllocatable", "cpu-normalization-enabled", "enable-n
 @pytest.mark.parametrize("row", of(Surface.NODE), ids=name)
 def test_words_of_nodes(row: CoverageRow) -> None:
     """What is read of the Node differs by what is honoured, and by nothing else."""
-    read = row.standing in (Support.HONOURED, Support.PARTLY)
+    read = row.support in (Support.HONOURED, Support.PARTLY)
     if not row.field.endswith(BY_OTHERS):
         assert (of_node(row) != of_node(row, told=False)) is read
     assert [asked.row for asked in in_node({row.field: row.example}, {})] == ([row] if row.warns else [])
@@ -303,7 +303,7 @@ def scheduler(row: CoverageRow, told: bool = True) -> dict[str, str]:
 @pytest.mark.parametrize("row", of(Surface.SCHEDULER), ids=name)
 def test_arguments_of_the_scheduler(row: CoverageRow) -> None:
     """What the scheduler reads differs by what is honoured; what is not warns."""
-    honoured = row.standing is Support.HONOURED
+    honoured = row.support is Support.HONOURED
     read = schedulerconfig.read
     assert (read(scheduler(row)).profiles != read(scheduler(row, told=False)).profiles) is honoured
     assert [asked.row for asked in in_scheduler_config(scheduler(row))] == ([] if honoured else [row])
@@ -318,7 +318,7 @@ def test_kinds_are_installed_or_not() -> None:
     }
     assert {"NodeSLO", "PodGroup"} <= installed
     for row in of(Surface.KIND):
-        assert (row.field in installed) is (row.standing is Support.HONOURED), row.field
+        assert (row.field in installed) is (row.support is Support.HONOURED), row.field
 
 
 def test_the_report_is_read_back() -> None:
@@ -341,7 +341,7 @@ def test_every_line_says_what_it_must() -> None:
     names = [(row.surface, row.name) for row in ROWS]
     assert len(names) == len(set(names))
     for row in ROWS:
-        reads = row.standing in (Support.HONOURED, Support.PARTLY) and row.surface is not Surface.POD_RESOURCE
+        reads = row.support in (Support.HONOURED, Support.PARTLY) and row.surface is not Surface.POD_RESOURCE
         assert bool(row.reader) is reads or row.surface is Surface.POD_RESOURCE, row.name
         assert row.told and not row.told.endswith(".") and not {"|", "\n"} & set(row.told), row.name
         assert row.source, row.name
@@ -413,7 +413,7 @@ def test_gang_words_are_those_of_the_reader() -> None:
     known = {
         value for key, value in vars(membership).items() if key.startswith("ANNOTATION_") and isinstance(value, str)
     }
-    honoured = {row.field for row in of(Surface.GANG) if row.standing is Support.HONOURED}
+    honoured = {row.field for row in of(Surface.GANG) if row.support is Support.HONOURED}
     assert known <= honoured
 
 

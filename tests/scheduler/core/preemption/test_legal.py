@@ -29,9 +29,9 @@ def judged(
     residents = Arena([node(cpu=99)], pods, assumed).residents()
     found: LegalVictims = legality(residents, preemptor or Preemptor(WHO, 10), facts or PreemptionFacts(), policy, NOW)
     assert found.considered == sum(pod.spec.node_name == "n1" for pod in pods)
-    assert found.considered == int(found.mask.sum()) + sum(number for _, number in found.spared)
+    assert found.considered == int(found.mask.sum()) + sum(number for _, number in found.excluded)
     names = sorted(pod.name for slot, pod in enumerate(residents.pods) if pod is not None and found.mask[slot])
-    return "".join(names), dict(found.spared)
+    return "".join(names), dict(found.excluded)
 
 
 def a(**more: Any) -> Pod:
@@ -109,8 +109,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         },
         "",
     ),
-    "its queue keeps its own": ({}, {"facts": PreemptionFacts(spared_queues=frozenset({"q"}))}, "queue keeps its own"),
-    "another queue does": ({}, {"facts": PreemptionFacts(spared_queues=frozenset({"r"}))}, ""),
+    "its queue keeps its own": (
+        {},
+        {"facts": PreemptionFacts(protected_queues=frozenset({"q"}))},
+        "queue keeps its own",
+    ),
+    "another queue does": ({}, {"facts": PreemptionFacts(protected_queues=frozenset({"r"}))}, ""),
 }
 
 

@@ -38,7 +38,7 @@ def test_the_plan_of_a_lone_pod() -> None:
     assert (plan.nominated.subject, plan.nominated.priority) == (WorkloadId.pod("default/hp"), 100)
     assert [assignment.uid for assignment in plan.nominated.assignments] == ["uid-hp"]
     assert (plan.tally.considered, plan.tally.kept, plan.tally.violations) == (4, 1, 0)
-    assert dict(plan.tally.spared) == {"same or higher priority": 1}
+    assert dict(plan.tally.excluded) == {"same or higher priority": 1}
 
 
 def test_the_trigger_is_the_first_by_rank() -> None:

@@ -124,7 +124,7 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
         },
         ["b"],
     ),
-    "a queue that keeps its own": (Arena([node()], [lone("a")]), {"spared_queues": frozenset({"other"})}, ["a"]),
+    "a queue that keeps its own": (Arena([node()], [lone("a")]), {"protected_queues": frozenset({"other"})}, ["a"]),
     "equal and newer under PreemptAlways": (
         Arena(TWO, [lone("a", priority=100, created_seconds=6e3, below_prod=True), resident("b", "n2", priority=100)]),
         {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
@@ -187,7 +187,7 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
     ),
     "a queue keeps its own": (
         Arena([node()], [lone("a")]),
-        {"spared_queues": frozenset({"q"})},
+        {"protected_queues": frozenset({"q"})},
         Reason.PREEMPTION_NO_VICTIMS,
     ),
     "a gang of which one member stays": (

@@ -1,4 +1,4 @@
-"""Pods gone in thought: their room on every row at once, and only those in the pod index whom the preemptor heeds."""
+"""Pods gone in thought: their room on every row at once, and only those in the pod index that matter to the preemptor."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def _job(**more: Any) -> Candidate:
 )
 def test_who_matters_beyond_room(job: dict[str, Any], seen: list[Kin]) -> None:
     """Those whom the members' own terms name, and those who have terms or ports themselves."""
-    heeds = KinRelevance(Arena([node()]).working(), _job(**job))
-    assert heeds.anybody == bool(seen)
-    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if heeds(kin)] == seen
-    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if heeds(kin)] == seen, "the second time too"
+    relevant = KinRelevance(Arena([node()]).working(), _job(**job))
+    assert relevant.anybody == bool(seen)
+    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(kin)] == seen
+    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(kin)] == seen, "the second time too"
 
 
 def test_terms_of_residents_matter_to_one_who_has_none() -> None:
     working = Arena([node()], [resident("shy", cpu=1, affinity=AWAY)]).working()
     assert working.pod_index.objections(SEEN)
-    heeds = KinRelevance(working, _job())
-    assert heeds(KEEPS_AWAY)
-    assert not heeds(OTHER)
+    relevant = KinRelevance(working, _job())
+    assert relevant(KEEPS_AWAY)
+    assert not relevant(OTHER)
 
 
 def _free(working: WorkingSnapshot, job: Candidate) -> list[int]:
@@ -66,8 +66,8 @@ def test_room_comes_back_on_every_row_and_only_in_thought() -> None:
     )
     working, residents, job = arena.working(), arena.residents(), _job()
     later = working.what_if()
-    heeds = KinRelevance(later, job)
-    vacate(later, residents, np.array([residents.slot_of[f"uid-{name}"] for name in "abc"]), heeds)
+    relevant = KinRelevance(later, job)
+    vacate(later, residents, np.array([residents.slot_of[f"uid-{name}"] for name in "abc"]), relevant)
     assert _free(later, job) == [4000, 4000, 4000]
     assert _free(working, job) == [1000, 4000, 0]
     assert int(later.room(job.classes[0], job.kins[0][0], job.requester).sum()) == 3

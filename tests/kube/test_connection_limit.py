@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube.crowd import ConnectionBounds, ConnectionLimit, ConnectionStage
+from kube.connection_limit import ConnectionBounds, ConnectionLimit, ConnectionStage
 
 GREETING, SILENT, IDLE, BUSY = ConnectionStage
 
@@ -24,23 +24,23 @@ GREETING, SILENT, IDLE, BUSY = ConnectionStage
 )
 def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, ConnectionStage]], cut: list[str]) -> None:
     """A member's name begins with its peer."""
-    crowd: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(*(99, 99)))
+    limit: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(*(99, 99)))
     for now, (name, stage) in enumerate(members):
-        crowd.enter(name, name[0], now)
-        crowd.reach(name, stage, now)
-    crowd.bounds = ConnectionBounds(*bounds)
-    assert crowd.enter("new", "c", 99) == cut
-    assert set(crowd) == {name for name, _ in members} - set(cut) | {"new"}
+        limit.enter(name, name[0], now)
+        limit.reach(name, stage, now)
+    limit.bounds = ConnectionBounds(*bounds)
+    assert limit.enter("new", "c", 99) == cut
+    assert set(limit) == {name for name, _ in members} - set(cut) | {"new"}
 
 
 def test_time_begins_again_with_each_stage() -> None:
-    crowd: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(9, 9))
+    limit: ConnectionLimit[str] = ConnectionLimit(ConnectionBounds(9, 9))
     for name in ("x", "y"):
-        crowd.enter(name, "a", 0)
-    crowd.reach("x", SILENT, 5)
-    assert (crowd.since(1), crowd.since(6), crowd.since(6, SILENT)) == (["y"], ["y", "x"], ["x"])
-    crowd.leave("x")
-    crowd.reach("x", BUSY, 7)
-    assert list(crowd) == ["y"]
-    crowd.leave_all(lambda name: name == "y")
-    assert len(crowd) == 0
+        limit.enter(name, "a", 0)
+    limit.reach("x", SILENT, 5)
+    assert (limit.since(1), limit.since(6), limit.since(6, SILENT)) == (["y"], ["y", "x"], ["x"])
+    limit.leave("x")
+    limit.reach("x", BUSY, 7)
+    assert list(limit) == ["y"]
+    limit.leave_all(lambda name: name == "y")
+    assert len(limit) == 0

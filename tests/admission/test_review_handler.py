@@ -11,9 +11,9 @@ from admission_builders import BATCH, Cluster, profile, raw_pod
 from admission.core.evictions import StoredPod
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
-from admission.desk import ReviewHandler
 from admission.evictions import EvictionReviewer
 from admission.ports import Reply
+from admission.review_handler import ReviewHandler
 from admission.reviewer import Reviewer
 
 
@@ -42,8 +42,8 @@ def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) ->
         known.namespaces.setdefault(name, {"koordinator.sh/enable-colocation": "true"})
 
     evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
-    desk = ReviewHandler(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
-    return asyncio.run(desk.handle(path, body))
+    handler = ReviewHandler(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
+    return asyncio.run(handler.handle(path, body))
 
 
 def review(kind: str = "Pod", namespace: str = "batch") -> bytes:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from kube.dialects.gangs.podgroups import PARTIAL_SINCE
 from kube.informer import Change, ChangeKind
-from scheduler.cache.gangbook import GangCache
+from scheduler.cache.gang_cache import GangCache
 
 
 def test_an_unreadable_mark_is_told_once() -> None:

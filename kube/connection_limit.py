@@ -41,7 +41,7 @@ class ConnectionLimit(Generic[K]):
     """The members by stage, each since when; times are the caller's.
 
     One more than the bounds costs one of those that have come the least far its place: the oldest of whichever peer has
-    most of them, so that who floods keeps itself out first. Not safe to be used by several threads at once.
+    most of them, so that a peer that floods keeps itself out first. Not safe to be used by several threads at once.
     """
 
     def __init__(self, bounds: ConnectionBounds) -> None:
