@@ -110,12 +110,14 @@ class Connections:
             async with await self._call("GET", path, query, None, "application/json", timeout) as response:
                 if response.status >= 400:
                     raise _refusal("GET", path, response, await response.read())
-                pending = b""
+                parts = list[bytes]()
                 async for chunk, _ in response.content.iter_chunks():
-                    *whole, pending = (pending + chunk).split(b"\n")
-                    for line in whole:
-                        if line:
+                    end, *begun = chunk.split(b"\n")
+                    parts.append(end)
+                    for begin in begun:
+                        if line := b"".join(parts):
                             yield line
+                        parts = [begin]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _no_answer(self.host, "GET", path, error) from error
 
