@@ -107,7 +107,7 @@ def test_refusals_are_remembered_unless_something_is_under_way() -> None:
 
 
 def test_a_message_counts_once_both_are_known() -> None:
-    """That it does not fit and that nobody goes; of lone pods alone."""
+    """That it does not fit and that no pod is evicted for it; of lone pods alone."""
     known, lasting = memo(), NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
     one, both = lone("a"), train()
     known.tell(one, "early")

@@ -1,4 +1,4 @@
-"""How many more pods of a class a node takes: counted once, then by the rows that changed, always as if counted anew."""
+"""How many more pods of a class a node takes: counted once, then by the rows that changed, always as if counted again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_room_is_the_scarcest_resource_and_nothing_where_it_may_not_go() -> None
 
 @pytest.mark.parametrize("changed", [(5,), (1, 2, 5), tuple(range(12))], ids=["few", "some", "all"])
 @pytest.mark.parametrize("reported", [True, False], ids=["after a report", "before"])
-def test_rows_that_changed_are_counted_as_if_anew(changed: tuple[int, ...], reported: bool) -> None:
+def test_rows_that_changed_are_counted_as_if_again(changed: tuple[int, ...], reported: bool) -> None:
     """Whichever way they are counted, room and report are those of a new view."""
     before = NODES.free.copy()
     view = counted(before)
@@ -46,9 +46,9 @@ def test_rows_that_changed_are_counted_as_if_anew(changed: tuple[int, ...], repo
     after = before.copy()
     after[list(changed)] = after[list(changed)] // 3
     view.catch_up(after, None, list(changed))
-    anew = counted(after)
-    assert view.room.tolist() == anew.room.tolist()
-    assert view.report(after, None) == anew.report(after, None)
+    again = counted(after)
+    assert view.room.tolist() == again.room.tolist()
+    assert view.report(after, None) == again.report(after, None)
 
 
 def test_many_changed_rows_of_many_are_counted_as_arrays() -> None:

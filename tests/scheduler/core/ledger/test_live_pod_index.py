@@ -82,7 +82,7 @@ steps = st.lists(
 
 @given(steps)
 def test_it_follows_pods_and_nodes(history: list[tuple[str, str] | list[str]]) -> None:
-    """Pods come, move and go, and so do nodes; it says what one that is made anew says."""
+    """Pods come, move and go, and so do nodes; it says what one that is made again says."""
     ledger, names = Ledger(), ["n1", "n2"]
     index = LivePodIndex(ledger)
     for step in history:

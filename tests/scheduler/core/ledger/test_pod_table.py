@@ -67,7 +67,7 @@ def test_homes_of_a_job() -> None:
     assert slots.homes(WorkloadId.gang("default/none"), table) == {}
 
 
-def test_another_table_is_read_anew() -> None:
+def test_another_table_is_read_again() -> None:
     """Rows and classes are numbers of one table."""
     first, second = UseTable(), UseTable()
     slots = filled(charged("a", "n2", batch_cpu=300), charged("b", "n1", batch_cpu=700))

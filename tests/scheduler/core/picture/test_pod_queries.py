@@ -40,8 +40,8 @@ PODS_CASES: dict[str, tuple[Pods, Kin, dict[str, str], bool]] = {
     "in its namespaces": (Pods(app("a"), frozenset({"ns"})), kin(), A, True),
     "elsewhere": (Pods(app("a"), frozenset({"other"})), kin(), A, False),
     "in no namespace": (Pods(app("a"), frozenset()), kin(), A, False),
-    "on its way out": (Pods(app("a"), None, staying=True), kin(terminating=True), A, False),
-    "on its way out, and that does not matter": (Pods(app("a")), kin(terminating=True), A, True),
+    "terminating": (Pods(app("a"), None, staying=True), kin(terminating=True), A, False),
+    "terminating, and that does not matter": (Pods(app("a")), kin(terminating=True), A, True),
 }
 
 
