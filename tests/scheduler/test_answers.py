@@ -77,6 +77,27 @@ def test_a_gang_that_lacks_members() -> None:
     assert [gang.name for gang in asked(busy()).gangs()] == ["train"]
 
 
+def test_a_gang_that_waits_for_room() -> None:
+    """Its place in the queue, and the node that comes nearest."""
+    world = World().see(raw_node(batch_cpu="100"), raw_group("train", 2))
+    world.see(*(raw_pod(f"t{i}", group="train") for i in range(2)))
+    world.turn()
+    found = asked(world).gang("default", "train")
+    assert found is not None
+    assert (found.waiting, found.queue_position) == (2, 1)
+    assert "n1" in found.nearest and "0/1 nodes" in found.message
+
+
+def test_a_gang_is_known_by_its_object_or_by_its_pods() -> None:
+    """Either is enough."""
+    world = World().see(raw_group("empty", 2), raw_pod("lost", group="nowhere"))
+    world.turn()
+    answers = asked(world)
+    empty, lost = answers.gang("default", "empty"), answers.gang("default", "nowhere")
+    assert empty is not None and (empty.min_member, empty.members) == (2, 0)
+    assert lost is not None and lost.problem == "its PodGroup does not exist"
+
+
 def test_a_gang_that_runs_is_asked_nothing_more() -> None:
     """No queue, no nearest node."""
     world = World().see(raw_node(batch_cpu="9000"), raw_group("train", 2))

@@ -97,6 +97,15 @@ def test_an_upstream_group_has_conditions() -> None:
     assert plain.statuses.unplaced("default/train", "0/1 nodes", 100.0) == []
 
 
+def test_members_that_have_ended_count_as_placed() -> None:
+    """One runs, one has succeeded: the group was placed."""
+    world = Told(upstream())
+    world.see(
+        member(0, "upstream", node_name="n1", phase="Running"), member(1, "upstream", node_name="n1", phase="Succeeded")
+    )
+    assert "True" in [each.condition.status for each in world.turn().conditions]
+
+
 def test_an_event_on_each_group_concerned() -> None:
     """Of those that exist."""
     world = Told(raw_group("train", 2))
