@@ -24,6 +24,7 @@ from cli.uninstall.plan import (
     restoring,
 )
 from kube.client import KubeClient, PatchKind, path_of
+from kube.dialects.sublet.fleet import FleetMode
 from model.condition import ConditionType
 from model.fault import KubernetesFault
 
@@ -86,7 +87,7 @@ class Removal:
         await self.drop_objects()
 
     async def stop_lending(self) -> None:
-        body = {"data": {"mode": "observe", "paused": "true", "canary": ""}}
+        body = {"data": {"mode": FleetMode.OBSERVE, "paused": "true", "canary": ""}}
         path = path_of("v1/configmaps", namespace=self._namespace, name="sublet-fleet")
         if await self._if_there(self._client.patch(path, body, PatchKind.MERGE)):
             self._tell("lending is switched off on all nodes")
