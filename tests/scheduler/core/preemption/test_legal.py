@@ -55,12 +55,17 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         IMPORTANT,
     ),
     "the same priority and newer, where equals are asked": (
-        {"priority": 10, "created_seconds": 60.0},
+        {"priority": 10, "created_seconds": 60.0, "below_prod": True},
         {"preemptor": Preemptor(WHO, 10, PreemptionPolicy.ALWAYS, 50.0)},
         "",
     ),
+    "the same priority and newer, and no batch pod": (
+        {"priority": 10, "created_seconds": 60.0},
+        {"preemptor": Preemptor(WHO, 10, PreemptionPolicy.ALWAYS, 50.0)},
+        IMPORTANT,
+    ),
     "the same priority and older": (
-        {"priority": 10, "created_seconds": 40.0},
+        {"priority": 10, "created_seconds": 40.0, "below_prod": True},
         {"preemptor": Preemptor(WHO, 10, PreemptionPolicy.ALWAYS, 50.0)},
         IMPORTANT,
     ),
