@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from model.decision import Term
 from model.reason import Reason
-from tests.view.nodes import BATCH_CPU, BATCH_MEMORY, simulated_node
+from tests.view.nodes import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, simulated_node
 from view.lending_rows import lending_rows, measured_text
 from view.simulated_node import SimulatedZone
 from view.table import TableRow
@@ -57,3 +59,25 @@ def test_a_node_that_lends_nothing_says_why() -> None:
 )
 def test_when_usage_was_measured(measured: float | None, text: str) -> None:
     assert measured_text(simulated_node(measured_seconds=measured)) == text
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "told"),
+    [
+        ("", "", ""),
+        ("5 % kept", "", "5 % kept / "),
+        ("5 % kept", "5 % kept", "5 % kept"),
+        ("5 % kept", "7 % kept", "5 / 7 % kept"),
+        ("kept 5 %", "kept 7 %", "kept 5 / 7 %"),
+        ("at 5 of it", "at 7 of it", "at 5 / 7 of it"),
+        ("measured", "asked for", "measured / asked for"),
+        ("a a", "a a a", "a a  / a"),
+    ],
+)
+def test_notes_of_both_resources_are_one(cpu: str, memory: str, told: str) -> None:
+    """The words that they share stand once, those that differ beside each other."""
+    pair = tuple(
+        structs.replace(decision, value=-1000, terms=(Term("margin", -1000, note),))
+        for decision, note in ((BATCH_CPU, cpu), (BATCH_MEMORY, memory))
+    )
+    assert lending_rows(simulated_node(reclaimable=(*pair, MID_CPU, MID_MEMORY)))[1].note == told

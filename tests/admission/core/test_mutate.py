@@ -364,6 +364,8 @@ def test_switches() -> None:
     facts = PodFacts((profile(qosClass="BE"),), COLOCATED, {}, 0)
     off = created(raw_pod(), facts, MutationPolicy(rewrite_resources=False, resource_spec=False), merge_pod)
     assert resources(off.pod) == resources(raw_pod()) and "annotations" not in off.pod["metadata"]
+    default = created(raw_pod(), facts, MutationPolicy(), merge_pod)
+    assert resources(default.pod) != resources(raw_pod()) and ANNOTATION in default.pod["metadata"]["annotations"]
 
 
 amounts = st.dictionaries(

@@ -52,6 +52,8 @@ def last_millis(track: Track) -> int | None:
     [
         pytest.param([(0, 5)], None, id="one reading says nothing"),
         pytest.param([(0, 5), (2, 8)], 1500, id="3 CPU s in 2 s"),
+        pytest.param([(0, 0), (1, 0.000_499)], 0, id="below half a milli-CPU"),
+        pytest.param([(0, 0), (1, 0.000_5)], 1, id="half a milli-CPU is one"),
         pytest.param([(0, 10), (1, 11), (2, 0.1)], 1000, id="counter went back: the last rate stands"),
         pytest.param([(0, 10), (1, 11), (2, 0.1), (3, 0.4)], 300, id="and goes on from the new counter"),
         pytest.param([(0, 0), (1, 1), (2, 5.5)], 1000, id="4.5 CPUs of 4 is refused as 1.1 x 4 = 4.4"),

@@ -292,6 +292,13 @@ def test_words_of_nodes(row: CoverageRow) -> None:
     assert [asked.row for asked in in_node({row.field: row.example}, {})] == ([row] if row.warns else [])
 
 
+@pytest.mark.parametrize("row", of(Surface.POD_LABEL) + of(Surface.POD_ANNOTATION), ids=name)
+def test_a_pods_words_ask_for_nothing_on_a_node(row: CoverageRow) -> None:
+    """A Node that bears them by mistake is not told about what pods may not have."""
+    own = {node.field for node in of(Surface.NODE)}
+    assert row.field in own or in_node({row.field: str(row.example)}, {row.field: str(row.example)}) == ()
+
+
 def scheduler(row: CoverageRow, told: bool = True) -> dict[str, str]:
     plugin, _, arg = row.field.replace("*", "other").partition(".")
     args = {arg: row.example} if told else {}
@@ -456,3 +463,17 @@ def test_a_rule_that_came_past_admission() -> None:
     assert of_one_node(spec={"resourceUsedThresholdWithBE": threshold}, evicts=False) == ()
     over = config("resource-threshold-config", {"cpuEvictBESatisfactionUpperPercent": 80})
     assert of_one_node(config_map=over, spec={"resourceUsedThresholdWithBE": threshold}) == ()
+
+
+UNMET = {
+    "scheduling.koordinator.sh/": "resource-spec numa-topology-spec reservation-affinity reservation-owners "
+    "exact-match-reservation scheduling-hint device-allocate-hint device-joint-allocate gpu-partition-spec "
+    "preemption-policy disable-preemptible reservation-ignored operating-mode",
+    "gang.scheduling.koordinator.sh/": "timeout",
+}
+"""As Koordinator writes them (apis/extension), not as the table does."""
+
+
+@pytest.mark.parametrize("key", [prefix + name for prefix, names in UNMET.items() for name in names.split()])
+def test_what_pods_ask_for_in_vain_is_known_by_its_name(key: str) -> None:
+    assert any(row.field == key for row in ROWS)

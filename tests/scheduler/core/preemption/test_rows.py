@@ -208,3 +208,9 @@ def test_the_price_of_a_victim(name: str) -> None:
     """Priority, numbers, then work lost and nodes that lose pods, each only where those before it are equal."""
     pods, want, cpu, going, expected = PRICES[name]
     assert cleared(pods, want, cpu, going) == expected
+
+
+def test_a_row_counts_for_no_more_than_it_holds() -> None:
+    """36 members of one node each: of 40 nodes not only the most promising are looked at."""
+    pods = [resident(f"v{n:02}", f"n{n:02}", 4) for n in range(40)]
+    assert len(cleared(pods, 36)) == 36

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from scheduler_builders import node
 
+from model.node import Node
+from model.resources import BATCH_CPU, PODS
 from scheduler.core.filters import podaffinity, ports, spread, static, volumes
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.load import limit
-from scheduler.core.queueing.news import ANYTHING, EVERYTHING, News, NewsKind, freed, need_of
+from scheduler.core.queueing.news import ANYTHING, EVERYTHING, News, NewsKind, freed, need_of, node_news
 
 CASES: dict[str, tuple[str, News, bool]] = {
     "what is missing became free": ("Insufficient cpu", freed(["cpu", "pods"]), True),
@@ -67,3 +70,25 @@ def test_news_of_a_turn_adds_up() -> None:
     both = freed(["cpu"]) | News(NewsKind.PODS) | freed(["memory"])
     assert both == News(NewsKind.CAPACITY | NewsKind.PODS, frozenset({"cpu", "memory"}))
     assert not need_of(FitReport(1, 0, ((("Insufficient cpu",), 1),))).served_by(News())
+
+
+NODE = node(batch_cpu=1000, pods=4)
+NODES: dict[str, tuple[Node | None, Node, News]] = {
+    "a node that was not there": (None, NODE, News(NewsKind.NODE_ADDED)),
+    "nothing": (NODE, NODE, freed([])),
+    "more of one resource": (NODE, node(batch_cpu=1001, pods=4), freed([BATCH_CPU])),
+    "more of one and less of another": (NODE, node(batch_cpu=999, pods=5), freed([PODS])),
+    "less": (NODE, node(batch_cpu=999, pods=4), freed([])),
+    "a label": (NODE, node(batch_cpu=1000, pods=4, labels={"rack": "r"}), freed([]) | News(NewsKind.NODE_CHANGED)),
+    "uncordoned and more": (
+        node(batch_cpu=1000, pods=4, unschedulable=True),
+        node(batch_cpu=2000, pods=4),
+        freed([BATCH_CPU]) | News(NewsKind.NODE_CHANGED),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), NODES.values(), ids=NODES.keys())
+def test_what_became_of_a_node(before: Node | None, after: Node, expected: News) -> None:
+    """Of its resources only those that grew; who waits for another one is not asked again."""
+    assert node_news(before, after) == expected
