@@ -37,7 +37,7 @@ _SECONDS = {
 
 
 class _Check(msgspec.Struct, frozen=True):
-    """Who reads one key of the ConfigMap, and into which fields; `rules` finds what no reader minds."""
+    """The reader of one key of the ConfigMap, and the fields it fills; `rules` finds what no reader minds."""
 
     readers: tuple[_Reader, ...]
     fields: tuple[type, ...]

@@ -46,7 +46,7 @@ class ProcessKiller(Protocol):
 
 
 class _Dying(msgspec.Struct, frozen=True):
-    """Who was killed last and when, its processes then, and until when its memory is waited for in any case."""
+    """The last victim, when it was killed, its processes then, and until when its memory is waited for in any case."""
 
     victim: PreparedVictim
     processes: frozenset[int]

@@ -16,7 +16,7 @@ from model.strategy import ColocationStrategy, EvictionStrategy, NormalizationSt
 
 
 class PodOrigin(StrEnum):
-    """Who is asked for the node's pods."""
+    """The source of the node's pods."""
 
     API = "api"
     KUBELET = "kubelet"

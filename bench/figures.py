@@ -46,7 +46,7 @@ class ColocationRun(msgspec.Struct, frozen=True):
 
 
 class MemoryOutcome(msgspec.Struct, frozen=True):
-    """Who ended in a run with memory-hungry batch pods: by the kernel for want of memory, or by the agent's doing.
+    """Pods ended in a run with memory-hungry batch pods: by the kernel for want of memory, or by the agent's doing.
 
     `peak_mib` is the most that all pods held: without the limit in reach nothing had to be done.
     """

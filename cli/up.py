@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KernelChoice(StrEnum):
-    """Who accounts for and limits pods; `auto` is the real kernel where this user may use it."""
+    """The kernel that accounts for and limits pods; `auto` is the real kernel where this user may use it."""
 
     AUTO = "auto"
     REAL = "real"

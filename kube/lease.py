@@ -62,7 +62,7 @@ class LeaseSettings(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds a lease, by its own word; `address` is empty where it does not say where it serves."""
+    """The holder of a lease, by its own word; `address` is empty where it does not say where it serves."""
 
     identity: str = ""
     address: str = ""

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whom a token belongs to, in the API server's words."""
+    """The user that a token belongs to, as the API server names it."""
 
     name: str
     uid: str = ""

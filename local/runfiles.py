@@ -89,7 +89,7 @@ def forget(directory: Path, keep: Collection[str]) -> None:
 
 
 def _marked(directory: Path) -> bool:
-    """Whoever else could write there before the directory was closed may have made a mark: it counts by its owner."""
+    """The mark counts by its owner: others that could write there before the directory was closed may have made one."""
     try:
         found = (directory / MARK).lstat()
     except OSError:

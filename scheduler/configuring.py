@@ -33,7 +33,7 @@ class ConfigEvent(msgspec.Struct, frozen=True):
 
 
 class InForce(msgspec.Struct, frozen=True):
-    """Who says what holds: `enabled_by` where preemption's switch stands, `config_map` (`namespace/name`) and its
+    """The sources of what holds: `enabled_by` where preemption's switch stands, `config_map` (`namespace/name`) and its
     version where one was read last, `problem` why its present content is not acted on, `unserved` what of it nothing
     acts on.
     """

@@ -49,7 +49,7 @@ class KeptAuthorities(msgspec.Struct, frozen=True):
 
     @property
     def bundle(self) -> bytes:
-        """Whom to trust, who signs first."""
+        """Authorities to trust, the signing one first."""
         pairs = [pair.certificate for pair in (self.current, self.next) if pair]
         return b"".join(dict.fromkeys(pem for pem in (*pairs, self.previous) if pem))
 

@@ -191,7 +191,7 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
         checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(self, server)
 
     def notify(self, notice: PreemptionNotice) -> None:
-        """Whoever waits hears it now, whoever asks before the deadline then."""
+        """Callers that wait are told now, those that ask before the deadline then."""
         now = time.time()
         self._open_notices = {uid: told for uid, told in self._open_notices.items() if told.deadline_seconds > now}
         self._open_notices[notice.pod_uid] = notice
@@ -199,7 +199,7 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
             queue.put_nowait(notice)
 
     def withdraw(self, pod_uid: str) -> None:
-        """Who asks from here on is told nothing; whoever heard already has saved a checkpoint too many."""
+        """Callers from here on are told nothing; one that was told already has saved a checkpoint too many."""
         self._open_notices.pop(pod_uid, None)
 
     async def Report(self, request: link_pb2.CheckpointReport, context: Any) -> checkpoints_pb2.CheckpointReceipt:

@@ -53,7 +53,7 @@ class Killer:
         return self._kill_one_by_one(top) if reached is None else reached
 
     def processes(self, cgroup: str) -> frozenset[int]:
-        """Who is in it, at all depths; who is dying stays there until its memory is given back."""
+        """Processes in it, at all depths; a dying one stays there until its memory is given back."""
         return frozenset(_members(self._tree / cgroup.lstrip("/")))
 
     def _may_touch(self, cgroup: str) -> bool:

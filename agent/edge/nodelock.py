@@ -22,7 +22,7 @@ _OTHERS_WRITE = 0o022
 
 
 class LockRole(StrEnum):
-    """Who limits best effort: the agent, or its guard, which may run beside it."""
+    """The program that limits best effort: the agent, or its guard, which may run beside it."""
 
     AGENT = "agent"
     GUARD = "guard"

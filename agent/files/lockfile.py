@@ -27,7 +27,7 @@ class LockHeld(Exception):
 
     @property
     def by(self) -> str:
-        """Who holds it, to be put behind a sentence; empty where that is not known."""
+        """The holder, to be put behind a sentence; empty where that is not known."""
         return f": process {self.holder}" if self.holder else ""
 
 

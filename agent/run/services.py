@@ -100,7 +100,7 @@ class AgentServices:
 
 
 async def _holder(address: str, options: AgentOptions) -> str:
-    """Who listens on the port, to be put behind a sentence; empty where that cannot be told."""
+    """The listener on the port, to be put behind a sentence; empty where that cannot be told."""
     port = address.rpartition(":")[2]
     users = await asyncio.to_thread(users_listening_on, int(port), options.proc) if port.isdecimal() else ()
     if not users:

@@ -121,7 +121,7 @@ class BenchCluster:
         return written
 
     def agent_command(self, tree: NodeTree, settings: Path) -> list[str]:
-        """Whoever starts it so finds its ready file by `agent_ready`."""
+        """The program that starts it so finds its ready file by `agent_ready`."""
         self._run.ready_file_of("agent").unlink(missing_ok=True)
         return _agent_command(self._run, tree, settings)
 

@@ -223,7 +223,7 @@ def _by_pod(row: SimulatedPlacement | Nomination | SimulatedVictim | Pending) ->
 
 
 def _victim(eviction: Eviction, node: str) -> SimulatedVictim:
-    """Who it goes for stands in the message that the pod gets."""
+    """The preemptor stands in the message that the pod gets."""
     named = _PREEMPTOR.search(eviction.message)
     return SimulatedVictim(eviction.pod.key, node, named[1] if named else "", eviction.reason)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LogLimit:
-    """Whoever knocks all the time fills no disk; `now` is in seconds of any clock that does not go back."""
+    """A limit of log lines, so that no peer fills the disk; `now` is in seconds of a clock that never goes back."""
 
     def __init__(self, interval_seconds: float = 1.0) -> None:
         self._interval = interval_seconds

@@ -193,7 +193,7 @@ def _needed(chosen: list[EvictionVictim], needs: tuple[EvictionNeed, ...], known
 
 
 def _enough(need: EvictionNeed, rest: int, reprieved: int, least_pct: int) -> bool:
-    """Who stays frees all that is missing; or most of what can be freed, and those reprieved would hardly add to it."""
+    """Those kept free all that is missing; or most of what can be freed, and the others would hardly add to it."""
     if rest >= need.missing:
         return True
     helps = need.helped_by(rest, need.missing, least_pct)

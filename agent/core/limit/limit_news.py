@@ -22,7 +22,7 @@ _FREE = (Reason.KNOB_RELEASED, Reason.SUPPRESSION_DISABLED)
 
 
 class LimitStage(StrEnum):
-    """Who holds best effort by one control file: nobody, the agent, the agent for pods that wait, another program."""
+    """What holds best effort by one control file: nobody, the agent, the agent for pods that wait, another program."""
 
     FREE = "free"
     LIMITED = "limited"

@@ -20,7 +20,7 @@ from model.qos import KubernetesQoS
 
 
 class CgroupDriver(StrEnum):
-    """Who makes the kubelet's cgroups; it decides how their directories are named."""
+    """The maker of the kubelet's cgroups; it decides how their directories are named."""
 
     CGROUPFS = "cgroupfs"
     SYSTEMD = "systemd"

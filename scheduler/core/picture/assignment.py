@@ -11,7 +11,7 @@ from scheduler.core.picture.podclass import Kin, PodClass
 
 
 class Requester(msgspec.Struct, frozen=True):
-    """Who asks for room: nominations of its own subject do not stand in its way, nor do those of lower priority."""
+    """The workload that asks for room: its own nominations and those of lower priority do not stand in its way."""
 
     subject: WorkloadId
     priority: int
@@ -35,7 +35,7 @@ class Nominated(msgspec.Struct, frozen=True):
 
 
 def net(assigned: Iterable[tuple[Sequence[Assignment], int]]) -> Iterator[tuple[Assignment, int]]:
-    """Who came once more than it went, and the other way round."""
+    """Pods that came once more than they went, and the other way round."""
     net: dict[str, tuple[Assignment, int]] = {}
     for assignments, count in assigned:
         for assignment in assignments:

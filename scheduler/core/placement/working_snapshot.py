@@ -105,7 +105,7 @@ class WorkingSnapshot:
 
     @property
     def pod_index(self) -> PodIndex:
-        """Who is where, those placed in this working snapshot included, nominations not."""
+        """Pods by node, those placed in this working snapshot included, nominations not."""
         if self._pod_index is None:
             self._pod_index = self._gather()
         return self._pod_index

@@ -92,7 +92,7 @@ def fits_of(capacity: Capacity, victims: Victims) -> Fits:
 
 
 def _reprieve(capacity: Capacity, chosen: set[int], fits: Fits, costs: VictimCosts) -> frozenset[int]:
-    """Who must go of the chosen."""
+    """The chosen victims that are needed."""
     if len(capacity.asks) > 1:
         return reprieve(chosen, fits, costs)
     victims, indexes = costs.victims, np.array(sorted(chosen), np.int64)

@@ -46,7 +46,7 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """Who asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band."""
+    """The workload that asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band."""
 
     subject: WorkloadId
     priority: int

@@ -57,7 +57,7 @@ class Trial:
         return self.without(chosen) is not None
 
     def reprieved(self, chosen: frozenset[int]) -> frozenset[int] | None:
-        """Who must go of these, None where all of them are not enough."""
+        """The needed victims of these, None where all of them are not enough."""
         if not self.fits(chosen):
             return None
         return reprieve(self._around_assignments(chosen), self._a_few(), self._costs)

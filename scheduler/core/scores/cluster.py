@@ -21,7 +21,7 @@ from scheduler.core.scores.topology_spread import soft, spread_scores
 
 
 class ScoredPod(msgspec.Struct, frozen=True):
-    """Who is to be placed, and how its scheduler name is scored."""
+    """The pod to be placed, and how its scheduler name is scored."""
 
     pod_class: PodClass
     kin: Kin = Kin()
