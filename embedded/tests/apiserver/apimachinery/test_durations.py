@@ -32,6 +32,7 @@ YEAR = 365 * DAY
         (2 * DAY, "2d"),
         (5 * DAY + 3 * HOUR, "5d3h"),
         (8 * DAY, "8d"),
+        (8 * DAY + 3 * HOUR, "8d"),
         (2 * YEAR - 1, "729d"),
         (2 * YEAR, "2y"),
         (3 * YEAR + 40 * DAY, "3y40d"),

@@ -54,6 +54,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"preemptor": Preemptor(WHO, SYSTEM_PRIORITY + 9)},
         IMPORTANT,
     ),
+    "the same priority and newer, outside the bands": (
+        {"priority": 10, "created_seconds": 60.0},
+        {"preemptor": Preemptor(WHO, 10, PreemptionPolicy.ALWAYS, 50.0)},
+        IMPORTANT,
+    ),
     "the same priority and newer, where equals are asked": (
         {"priority": 10, "created_seconds": 60.0, "below_prod": True},
         {"preemptor": Preemptor(WHO, 10, PreemptionPolicy.ALWAYS, 50.0)},
