@@ -13,9 +13,11 @@ from functools import lru_cache
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL_EXPONENT = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _EXPONENT_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENT.items()}
-_FORM = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i)|([numkMGTPE]|)|[eE]([+-]?[0-9]{1,3}))\Z")
+_FORM = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([KMGTPE]i)|([numkMGTPE]|)|[eE]([+-]?[0-9]+))\Z")
 _LONGEST = 128
-"""Characters; nobody writes more, and Python refuses to read numbers of thousands of digits."""
+"""Digits that are read; API servers store more. Also the longest text that is remembered."""
+_LARGEST_EXPONENT = 64
+"""Of ten: what is beyond counts as that, and so does what is as close to 0. No machine has either."""
 _SMALLEST = Fraction(1, 10**9)
 _LARGEST = (1 << 63) - 1
 
@@ -33,29 +35,57 @@ def _split(text: str | int | float) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(text)
     match = _FORM.match(text if isinstance(text, str) else repr(text))
-    if match is None or match.end() > _LONGEST:
+    if match is None:
         raise QuantityError(text)
-    digits, binary, decimal, exponent = match.groups()
+    sign, digits, binary, decimal, exponent = match.groups()
+    sense = -1 if sign == "-" else 1
     if binary:
-        return Fraction(digits) * _BINARY[binary], "binary"
+        return sense * _number(digits, 0) * _BINARY[binary], "binary"
     if exponent is not None:
-        return Fraction(digits) * Fraction(10) ** int(exponent), "exponent"
-    return Fraction(digits) * Fraction(10) ** _DECIMAL_EXPONENT[decimal], "decimal"
+        return sense * _number(digits, _exponent(exponent, text)), "exponent"
+    return sense * _number(digits, _DECIMAL_EXPONENT[decimal]), "decimal"
+
+
+def _exponent(written: str, text: object) -> int:
+    """Kubernetes reads 64 bits of it and keeps 32: `1e4294967293` is 1m there."""
+    figures = written.lstrip("+-").lstrip("0")
+    value = (-1 if written[0] == "-" else 1) * int(figures[:20] or "0")
+    if not -(1 << 63) <= value < 1 << 63:
+        raise QuantityError(text)
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _number(digits: str, exponent: int) -> Fraction:
+    """`digits` with at most one point, times that power of ten; what is cut of it rounds up."""
+    whole, _, part = digits.partition(".")
+    figures, scale = (whole + part).lstrip("0"), exponent - len(part)
+    if not figures:
+        return Fraction(0)
+    size = len(figures) + scale
+    if abs(size) > _LARGEST_EXPONENT:
+        return Fraction(10) ** (_LARGEST_EXPONENT if size > 0 else -_LARGEST_EXPONENT)
+    kept, cut = figures[:_LONGEST], figures[_LONGEST:]
+    value = int(kept) + (1 if cut.strip("0") else 0)
+    return value * Fraction(10) ** (scale + len(cut))
 
 
 def parse(text: str | int | float) -> Fraction:
-    """The exact value of a quantity. Raises QuantityError."""
+    """The value of a quantity, exact where it is of usual size and length. Raises QuantityError."""
     return _split(text)[0]
 
 
 def parse_millis(text: str | int | float) -> int:
     """The value in thousandths, rounded up as `Quantity.MilliValue` does. Raises QuantityError."""
-    return _written(text, 1000) if isinstance(text, str) else _rounded(text, 1000)
+    return _in_parts(text, 1000)
 
 
 def parse_units(text: str | int | float) -> int:
     """The value in whole units (bytes, devices), rounded up as `Quantity.Value` does. Raises QuantityError."""
-    return _written(text, 1) if isinstance(text, str) else _rounded(text, 1)
+    return _in_parts(text, 1)
+
+
+def _in_parts(text: str | int | float, scale: int) -> int:
+    return _written(text, scale) if isinstance(text, str) and len(text) <= _LONGEST else _rounded(text, scale)
 
 
 @lru_cache(maxsize=8192)
