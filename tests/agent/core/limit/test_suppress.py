@@ -306,3 +306,19 @@ def test_relief_never_raises(build: Any, current: int, online: int, cap: int, mi
     relieved = ceiling(build, current, relief=Relief(cap, Reason.ONLINE_SUFFERING), **more).value
     assert relieved <= plain
     assert current == UNLIMITED or relieved <= max(current, floor)
+
+
+STANDING: dict[str, tuple[int, dict[str, Any], str]] = {
+    "a quota that stands": (60_000, {}, "held"),
+    "the brake's cut": (60_000, {"ours": True, "braked": True}, "held"),
+    "no quota": (UNLIMITED, {}, "unlimited"),
+    "a quota of ours that is lifted": (60_000, {"ours": True}, "unlimited"),
+    "one that is lifted to what it was": (60_000, {"ours": True, "released": 80_000}, "held"),
+}
+
+
+@pytest.mark.parametrize(("current", "more", "term"), STANDING.values(), ids=STANDING.keys())
+def test_what_is_not_computed_is_one_term(build: Any, current: int, more: dict[str, Any], term: str) -> None:
+    """Named by whether there is a quota."""
+    found = ceiling(build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"listed": True, **more})
+    assert [(each.name, each.value) for each in found.terms] == [(term, found.value)]

@@ -157,6 +157,13 @@ def test_small_consumers_add_up() -> None:
     assert rate_since(500, first, second) is None
 
 
+def test_a_byte_for_a_millisecond_counts() -> None:
+    """Sums are exact."""
+    track = step(step(None, 0, 0, 1), 0.001, 0, 1)
+    assert track is not None and track.measured is not None
+    assert track.measured.live == track.measured.aggregate == Usage(0, 1)
+
+
 def test_sums_survive_their_wrap() -> None:
     """Sums wrap at 64 bits as counters do; averages do not notice, and every number fits a 64-bit format."""
     track, near = run([(0, 0), (1, 1)]), (1 << 64) - 5

@@ -154,6 +154,7 @@ def test_what_is_heeded_draws_no_word() -> None:
             "scoringStrategy.type: is 'Some' .write one of LeastAllocated, MostAllocated",
         ),
         ("kind: KubeSchedulerConfiguration\nprofiles: 3", "profiles: is 3"),
+        (f"kind: KubeSchedulerConfiguration\nx: {'[' * 70}{']' * 70}", "is nested more than 64 levels deep"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, told: str) -> None:

@@ -11,7 +11,7 @@ from scheduler_builders import node, pod, snapshot
 from model.node import Taint, TaintEffect
 from model.pod.spec import Toleration, TolerationOperator
 from model.resources import BATCH_CPU
-from scheduler.core.filters.fit import counts, fit_error, report, too_small
+from scheduler.core.filters.fit import after_room, before_room, counts, fit_error, report, too_small
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.spread import SPREAD
@@ -187,3 +187,12 @@ def test_what_is_asked_after_room_is_told_of_roomy_nodes_only(batch_cpu: int, fi
     wanted = class_of(pod(batch_cpu=batch_cpu))
     assert counts(cluster, cluster.free, wanted, OBSTACLES, busy).tolist() == fitting
     assert fit_error(report(cluster, cluster.free, wanted, OBSTACLES, busy)) == text
+
+
+def test_ports_are_asked_before_room_and_others_after_it() -> None:
+    """Neither twice."""
+    nodes = snapshot(*(node(f"n{number}", batch_cpu=1000) for number in range(4)))
+    asked = (before_room, after_room)
+    before, after = ({word: rows.tolist() for rows, word in ask(nodes, class_of(pod()), OBSTACLES)} for ask in asked)
+    assert PORTS in before and SPREAD not in before
+    assert SPREAD in after and PORTS not in after

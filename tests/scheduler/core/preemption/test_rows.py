@@ -214,3 +214,27 @@ def test_a_row_counts_for_no_more_than_it_holds() -> None:
     """36 members of one node each: of 40 nodes not only the most promising are looked at."""
     pods = [resident(f"v{n:02}", f"n{n:02}", 4) for n in range(40)]
     assert len(cleared(pods, 36)) == 36
+
+
+def test_only_rows_that_gain_are_compared() -> None:
+    """Nodes with room already take their members for nothing, and no price a member is that of none."""
+    pods = [resident(f"s{n:02}", f"a{n:02}", 1) for n in range(20)]
+    pods += [resident(f"v{n:02}", f"b{n:02}", 4, priority=int(n != 7)) for n in range(20)]
+    with np.errstate(divide="raise", invalid="raise"):
+        assert cleared(pods, 21, cpu=3) == {"v07"}
+
+
+def test_rows_are_looked_at_by_the_share_of_their_pods_that_is_spared() -> None:
+    """One of four rather than one of two: not by how many they are."""
+    nodes, pods = [], []
+    for number in range(40):
+        small = 3 if number >= 38 else 1
+        nodes.append(node(f"n{number:02}", 4 + small))
+        app = {"labels": {"app": ""}}
+        pods.append(resident(f"z{number:02}", f"n{number:02}", 1, labels={"app": "x"}))
+        pods += [
+            resident(f"v{number:02}", f"n{number:02}", 4, started_seconds=NOW - (60 if number >= 38 else 9000), **app)
+        ]
+        pods += [resident(f"w{number:02}-{n}", f"n{number:02}", 1, **app) for n in range(small - 1)]
+    arena = Arena(nodes, pods)
+    assert victims(arena.ask(members(2, 4), gang(2), budgets=(budget("x"),))) == ["v38", "v39"]
