@@ -107,3 +107,10 @@ def test_a_gang_is_one_item_and_no_member_of_it_goes_beside_it() -> None:
     assert items_of(range(3), stuck) == [(0, 1, 2)]
     assert items_of(range(2), stuck) == []
     assert np.array_equal(stuck.victims.surplus, [0])
+
+
+def test_a_pod_of_no_gang_is_one_item_beside_a_gang() -> None:
+    """And the gang one, once."""
+    pods = [resident("a", priority=0), resident("g0", group="g", priority=1), resident("g1", group="g", priority=1)]
+    costs = costs_of(pods, {WorkloadId.gang("default/g"): GangFacts(2, 2)})
+    assert sorted(items_of(range(3), costs)) == [(0,), (1, 2)]
