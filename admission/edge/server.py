@@ -26,13 +26,21 @@ _LINGER_SECONDS = 1.0
 
 
 class ReviewServer:
-    """Listens while entered as a context; `address` is the real one then."""
+    """Listens while entered as a context; `address` is the real one then. Its end waits `end_seconds` for answers."""
 
-    def __init__(self, listen: str, certificate: ServerCertificate, handle: Handle, limits: WebhookLimits) -> None:
+    def __init__(
+        self,
+        listen: str,
+        certificate: ServerCertificate,
+        handle: Handle,
+        limits: WebhookLimits,
+        end_seconds: float = _END_SECONDS,
+    ) -> None:
         self.address = ""
         self._listen = listen
         self._handle = handle
         self._limits = limits
+        self._end_seconds = end_seconds
         self._http = web.Server(
             self._serve,
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
@@ -58,9 +66,10 @@ class ReviewServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Requests under way are answered first."""
+        """Requests under way are answered first; connections without one end at once."""
         await self.listener.stop_listening()
-        await self._http.shutdown(_END_SECONDS)
+        self._http.pre_shutdown()
+        await self._http.shutdown(self._end_seconds)
         self.listener.cut_all()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -145,6 +145,7 @@ def test_killed_agent_goes_on_from_the_real_knobs(busy: RunningCluster) -> None:
     assert containers(busy) == before
 
 
+@pytest.mark.slow
 def test_a_rolled_agent_never_raises_the_ceiling(busy: RunningCluster) -> None:
     """SIGTERM under load: from the end of the old agent until the new one has ticked for a while, no value is higher."""
     pid, seen = busy.endpoints["programs"]["agent"], []

@@ -89,7 +89,7 @@ def test_best_effort_goes(thief: Thief, pods: None) -> None:
     assert '"status":"Success"' in thief.evict("batch").replace(" ", "")
 
 
-@pytest.fixture(params=["policies and webhook", "the webhook alone"])
+@pytest.fixture(params=["policies and webhook", pytest.param("the webhook alone", marks=pytest.mark.slow)])
 def barriers(request: pytest.FixtureRequest, cluster: RunningCluster) -> Iterator[None]:
     """A policy of this API server knows each pod at once; elsewhere it does not, and is as if it were not there.
 

@@ -57,6 +57,7 @@ def test_nodes_lend_what_the_trace_leaves(simulated: RunningCluster) -> None:
     assert {node["status"]["allocatable"]["kubernetes.io/batch-cpu"] for node in nodes} == {"16k"}
 
 
+@pytest.mark.slow
 def test_a_job_is_placed_and_ends(simulated: RunningCluster) -> None:
     """While it runs `sublet top` counts its pods; then it is complete."""
     simulated.apply(JOB)

@@ -212,6 +212,39 @@ def test_a_new_certificate_is_shown_to_the_next_client() -> None:
     play(scene, files=files.files)
 
 
+def test_the_end_waits_for_reviews_under_way_alone() -> None:
+    """A connection that is merely kept ends while a review is still considered, which is answered all the same."""
+
+    async def run() -> None:
+        asked, considered = asyncio.Event(), asyncio.Event()
+
+        async def consider(path: str, body: bytes) -> Reply:
+            if path == "/held":
+                asked.set()
+                await considered.wait()
+            return Reply(200, body)
+
+        trust = ssl.create_default_context(cadata=CA.certificate_pem.decode())
+        server = ReviewServer("127.0.0.1:0", ServerCertificate(issue().files), consider, WebhookLimits(), end_seconds=3600)
+        await server.__aenter__()
+        idle, writer = await asyncio.open_connection("127.0.0.1", server.listener.port, ssl=trust)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+        assert (await idle.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
+        async with aiohttp.ClientSession(
+            f"https://{server.address}", connector=aiohttp.TCPConnector(ssl=trust)
+        ) as session:
+            review = asyncio.create_task(post(session, path="/held"))
+            await asked.wait()
+            ending = asyncio.create_task(server.__aexit__())
+            assert await idle.read() == b"" and not ending.done()
+            considered.set()
+            assert await review == (200, b"{}")
+            await ending
+        writer.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def test_an_address_that_is_taken() -> None:
     """One line about the flag."""
 
