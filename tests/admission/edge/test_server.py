@@ -225,7 +225,9 @@ def test_the_end_waits_for_reviews_under_way_alone() -> None:
             return Reply(200, body)
 
         trust = ssl.create_default_context(cadata=CA.certificate_pem.decode())
-        server = ReviewServer("127.0.0.1:0", ServerCertificate(issue().files), consider, WebhookLimits(), end_seconds=3600)
+        server = ReviewServer(
+            "127.0.0.1:0", ServerCertificate(issue().files), consider, WebhookLimits(), end_seconds=3600
+        )
         await server.__aenter__()
         idle, writer = await asyncio.open_connection("127.0.0.1", server.listener.port, ssl=trust)
         writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
