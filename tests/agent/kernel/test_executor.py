@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -217,6 +218,54 @@ def test_a_memory_limit_of_who_dirties_pages_all_the_time(agent: Agent, tree: V1
         assert {outcome.error for outcome in agent.turn(wanted) if outcome.error} <= refused
         assert agent.executor.read(second) == 64 * MI
     assert {knob: agent.executor.read(knob) for knob in wanted} == wanted
+
+
+PINNED = f"""
+import fcntl, os, time
+file = os.open(FILE, os.O_RDWR | os.O_CREAT, 0o600)
+os.write(file, bytes({32 * MI}))
+os.fsync(file)
+held = []
+for offset in range(0, {32 * MI}, {MI}):
+    pipe = os.pipe()
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, {MI})
+    os.splice(file, pipe[1], {MI}, offset_src=offset)
+    held.append(pipe)
+open(f"{{FILE}}-held", "w").close()
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def writes_of(path: Path) -> Iterator[list[str]]:
+    """How often this process opens the file to write it."""
+    seen: list[str] = []
+    watched = [str(path)]
+
+    def note(event: str, details: tuple[object, ...]) -> None:
+        if event == "open" and details[0] in watched and isinstance(details[2], int) and details[2] & os.O_WRONLY:
+            seen.append(str(details[0]))
+
+    sys.addaudithook(note)
+    try:
+        yield seen
+    finally:
+        # No hook can be taken away again.
+        watched.clear()
+
+
+def test_a_step_that_is_refused_is_the_last_of_its_tick(agent: Agent, tree: V1Tree, tmp_path: Path) -> None:
+    """All at once the kernel would try on and on where pages are dirtied; these are in pipes and cannot be freed."""
+    knob, file = tree.memory("podp"), tmp_path / "file"
+    tree.run("podp/c", f"FILE = {str(file)!r}\n{PINNED}")
+    deadline = time.monotonic() + 60
+    while not Path(f"{file}-held").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    agent.turn({knob: 8 * MI})
+    with writes_of(agent.executor.path(knob)) as writes:
+        outcomes = agent.turn({knob: 8 * MI})
+    assert [outcome.error for outcome in outcomes] == [f"{agent.executor.path(knob)}: Device or resource busy"]
+    assert len(writes) == 1
 
 
 PIPES = """
