@@ -32,7 +32,7 @@ from agent.core.observe.files import (
 )
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
-from agent.core.observe.parse import droppable_slab, refaults
+from agent.core.observe.parse import kernel_memory, refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -137,11 +137,10 @@ class _Row:
         return CgroupSample(cpu[0], memory[0], memory[1], throttling, *slow, charge, self._kernel_bytes(*memory))
 
     def _kernel_bytes(self, anonymous: int, cache: int) -> int:
-        """What a pod was charged beyond both when memory.stat was read, without what can be dropped of it."""
+        """Of a pod, when memory.stat was read."""
         if self.memory.cadence is not Cadence.WHEN_MOVED or not self.level_then:
             return 0
-        slab = droppable_slab(self.memory.text or b"")
-        return max(self.level_then - anonymous - cache - slab, 0)
+        return kernel_memory(self.memory.text or b"", self.level_then, anonymous, cache)
 
 
 class CgroupReader:

@@ -180,11 +180,10 @@ class KnobExecutor:
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
         if not self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts)):
-            error = f"{self.path(write.knob)}: too many memory limits wait to be written"
-            return WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
+            return self._refusal(write, "too many memory limits wait to be written")
         if self._slow.held_up(write.knob):
             # It was submitted all the same: once the kernel answers, this is the newest.
-            return WriteOutcome(write, f"{self.path(write.knob)}: {_NO_ANSWER}", cause=Reason.LIMIT_NOT_WRITTEN)
+            return self._refusal(write, _NO_ANSWER)
         before = self._failed.get(write.knob)
         return WriteOutcome(write) if before is None else replace(before, write=write)
 
@@ -196,10 +195,9 @@ class KnobExecutor:
             self._remember_at_once({write.knob: write.original})
         outcome = self._stepped_down(possible) or self._written(possible, seen_cuts)
         if outcome.error and self._holds(possible):
-            outcome = replace(outcome, error=f"{self.path(write.knob)}: {_MORE_HELD}")
+            outcome = self._refusal(write, _MORE_HELD, outcome.cause)
         if possible.value != write.value and not outcome.error and not outcome.dropped:
-            error = f"{self.path(write.knob)}: {_MORE_HELD}"
-            outcome = WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
+            outcome = self._refusal(write, _MORE_HELD)
         with self._lock:
             self._under_way.pop(write.knob, None)
             self._failed.pop(write.knob, None)
@@ -219,7 +217,7 @@ class KnobExecutor:
                     # A cgroup that is gone, for one: the write itself tells.
                     return None
                 # All at once the kernel would try on and on, as long as pages are dirtied as fast as it frees them.
-                return WriteOutcome(write, f"{self.path(write.knob)}: {error.strerror}", cause=self._cause(error))
+                return self._refusal(write, error.strerror or error, self._cause(error))
             if kept is None:
                 return None
             with self._lock:
@@ -251,7 +249,7 @@ class KnobExecutor:
         if isinstance(held, Missing):
             if held.absence is Absence.GONE:
                 return WriteOutcome(write, dropped=True)
-            return WriteOutcome(write, f"{held.path}: {held.detail}", cause=Reason.LIMIT_NOT_WRITTEN)
+            return self._refusal(write, held.detail)
         widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
         if cut and widens:
             return WriteOutcome(write, dropped=True)
@@ -262,8 +260,11 @@ class KnobExecutor:
             moot = error.errno in GONE or (cut and is_v1_quota(knob) and error.errno == errno.EINVAL)
             if moot:
                 return WriteOutcome(write, dropped=True)
-            return WriteOutcome(write, f"{self.path(knob)}: {error.strerror}", cause=self._cause(error))
+            return self._refusal(write, error.strerror or error, self._cause(error))
         return WriteOutcome(write)
+
+    def _refusal(self, write: Write, why: object, cause: Reason | None = Reason.LIMIT_NOT_WRITTEN) -> WriteOutcome:
+        return WriteOutcome(write, f"{self.path(write.knob)}: {why}", cause=cause)
 
     def _cause(self, error: OSError) -> Reason:
         if isinstance(error, NotKeptError):

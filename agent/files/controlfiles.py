@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from agent.core.limit.memory_steps import limit_above, step_towards
 from agent.core.limit.steps import out_of_the_way, steps
 from agent.core.observe.knobs import UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observe.observation import Absence, Knob, Missing, Value
@@ -20,10 +21,6 @@ GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 """What cgroup v1 answers where a child holds more: of a quota, of a CPU list."""
 _LONGEST_BYTES = 8192
-_STEP_BYTES = 16 << 20
-"""Little enough that a cgroup whose pages are dirtied all the time loses so much within a second; measured."""
-_ROOM_PART, _ROOM_BYTES = 16, 4 << 20
-"""Above what is held so much is left, in whole steps, for what comes until the limit is in force."""
 _MEMORY_FILES = {
     "memory.max": ("memory.current", v2_memory),
     "memory.limit_in_bytes": ("memory.usage_in_bytes", v1_memory),
@@ -130,11 +127,10 @@ class ControlFiles:
         return least if isinstance(now, KnobText) and now.value == least else self.put_alone(knob, least)
 
     def _above(self, knob: Knob, held: int, value: int) -> int:
-        """Some room above what is held, in whole steps; never more than is in force already."""
-        least = -(-(held + held // _ROOM_PART) // _ROOM_BYTES) * _ROOM_BYTES
         now = self.held(knob)
-        in_force = now.value if isinstance(now, KnobText) and isinstance(now.value, int) else UNLIMITED
-        return in_force if value <= in_force < least else least
+        return limit_above(
+            held, value, now.value if isinstance(now, KnobText) and isinstance(now.value, int) else UNLIMITED
+        )
 
     def step_down(self, knob: Knob, value: Value) -> Value | None:
         """One step towards a memory limit below what the cgroup holds, and what the kernel kept of it; None where none
@@ -147,10 +143,8 @@ class ControlFiles:
         files = _MEMORY_FILES.get(knob.file)
         if files is None or isinstance(value, str) or value == UNLIMITED:
             return None
-        lower = counter(_content(self._path(replace(knob, file=files[0])))) - _STEP_BYTES
-        if lower <= value:
-            return None
-        return self.put_alone(knob, lower)
+        lower = step_towards(value, counter(_content(self._path(replace(knob, file=files[0])))))
+        return None if lower is None else self.put_alone(knob, lower)
 
     def cgroup_is_gone(self, knob: Knob) -> bool:
         """Its directory was removed, and that is not because the whole tree is out of sight."""

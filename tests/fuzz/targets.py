@@ -173,9 +173,10 @@ _KERNEL: Mapping[str, Parser] = {
         for name in (
             *("counter", "v1_cpu_time", "v2_cpu_time", "v1_throttling", "v1_memory", "v2_memory", "v1_oom_kills"),
             *("v2_memory_events", "stalls", "v2_disk", "v1_disk", "busy_ticks", "meminfo", "swapped", "cpu_count"),
-            *("pids_limit", "task_count", "refaults", "droppable_slab", "vmstat", "v2_stopped"),
+            *("pids_limit", "task_count", "refaults", "vmstat", "v2_stopped"),
         )
     },
+    "kernel_memory": lambda data: parse.kernel_memory(data, 1 << 30, 1 << 20, 1 << 20),
     "numa_memory": topology.numa_memory,
     "busy_ticks_by_cpu": topology.busy_ticks_by_cpu,
     "cpu_model": topology.model_and_vendor,

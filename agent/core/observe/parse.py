@@ -90,10 +90,13 @@ def v2_memory(text: bytes) -> Memory:
     return _memory(_match(_V2_MEMORY, text, text.find(b"inactive_anon ")), text)
 
 
-def droppable_slab(text: bytes) -> int:
-    """memory.stat of v2: the kernel's caches of files, bytes; 0 where they are not told, as on v1. Never raises."""
+def kernel_memory(text: bytes, charged: int, anonymous: int, cache: int) -> int:
+    """What is charged beyond both, bytes, without the kernel's caches of files, which it can drop.
+
+    Those stand in memory.stat of v2; v1 does not tell them. Never raises.
+    """
     found = _DROPPABLE_SLAB.search(text)
-    return int(found[1]) if found else 0
+    return max(charged - anonymous - cache - (int(found[1]) if found else 0), 0)
 
 
 def v1_oom_kills(text: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -280,6 +281,38 @@ def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree, tmp_pat
     assert process.returncode == -signal.SIGKILL
     agent.turn(wanted)
     assert tree.said(tree.memory("podp")) == [str(8 * MI)]
+
+
+@contextlib.contextmanager
+def writes_of(path: Path) -> Iterator[list[str]]:
+    """How often this process opens the file to write it."""
+    opened: list[str] = []
+    watched = [str(path)]
+
+    def note(event: str, details: tuple[object, ...]) -> None:
+        if event == "open" and details[0] in watched and isinstance(details[2], int) and details[2] & os.O_WRONLY:
+            opened.append(str(details[0]))
+
+    sys.addaudithook(note)
+    try:
+        yield opened
+    finally:
+        # No hook can be taken away again.
+        watched.clear()
+
+
+def test_a_step_that_is_refused_is_the_last_of_its_tick(agent: Agent, tree: V1Tree, tmp_path: Path) -> None:
+    """All at once the kernel would try on and on where pages are dirtied; these are in pipes and cannot be freed."""
+    knob, go = tree.memory("podp"), tmp_path / "go"
+    tree.run("podp/c", f"GO = {str(go)!r}\n{SPLICED}")
+    deadline = time.monotonic() + 60
+    while not go.with_name("go-held").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    agent.turn({knob: 8 * MI})
+    with writes_of(agent.executor.path(knob)) as writes:
+        outcomes = agent.turn({knob: 8 * MI})
+    assert "comes down with it" in outcomes[0].error
+    assert len(writes) == 1
 
 
 RESETS = {

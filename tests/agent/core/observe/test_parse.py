@@ -102,9 +102,6 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
         b"a 1\nworkingset_refault_anon 2\nworkingset_refault_file 3\nworkingset_restore_file 8\n",
         5,
     ),
-    ("droppable slab", parse.droppable_slab, b"anon 1\nslab_reclaimable 7\nslab_unreclaimable 8\n", 7),
-    ("no droppable slab, as on v1", parse.droppable_slab, b"cache 1\n", 0),
-    ("droppable slab cut short", parse.droppable_slab, b"anon 1\nslab_reclaimable 7", 0),
     ("refaults of old kernels", parse.refaults, b"workingset_refault 7\n", 7),
     ("no refaults", parse.refaults, b"workingset_restore_file 8\n", None),
     (
@@ -125,6 +122,20 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
 def test_numbers_of_each_file(parser: Callable[[bytes], Any], text: bytes, value: Any) -> None:
     """Worked by hand from text as kernels print it."""
     assert parser(text) == value
+
+
+KERNEL_MEMORY: dict[str, tuple[bytes, int, int]] = {
+    "without the caches of files": (b"anon 1\nslab_reclaimable 7\nslab_unreclaimable 8\n", 100, 53),
+    "v1 does not tell those": (b"cache 1\n", 100, 60),
+    "cut short": (b"anon 1\nslab_reclaimable 7", 100, 60),
+    "less is charged than memory.stat said": (b"slab_reclaimable 7\n", 39, 0),
+}
+
+
+@pytest.mark.parametrize(("text", "charged", "expected"), KERNEL_MEMORY.values(), ids=KERNEL_MEMORY.keys())
+def test_kernel_memory(text: bytes, charged: int, expected: int) -> None:
+    """Beside 30 bytes of processes and 10 of page cache."""
+    assert parse.kernel_memory(text, charged, 30, 10) == expected
 
 
 GARBAGE: list[tuple[Callable[[bytes], Any], bytes]] = [
