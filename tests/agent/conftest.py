@@ -14,6 +14,7 @@ from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage, UsageState
+from agent.edge import executor
 from agent.ports import ClusterFacts, TickResult
 from model.decision import Decision, Term, Unit
 from model.node import Node
@@ -156,6 +157,12 @@ class Build:
             "degraded_reason": "",
         }
         return TickResult(**{**fields, **parts})
+
+
+@pytest.fixture(autouse=True)
+def patient_with_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick waits 0.2 s for it, which one that others use may need for a single line."""
+    monkeypatch.setattr(executor, "_DISK_SECONDS", 30.0)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from agent.core.evict.order import EvictionRecord
 from agent.core.limit.plan import Write
 from agent.core.observe.knobs import V1_QUOTA_FILE
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
+from agent.edge import executor
 from agent.edge.executor import KnobExecutor
 from agent.files.restoring import Restored
 from agent.files.statefile import StateFile
@@ -413,6 +414,13 @@ def test_the_original_of_a_memory_limit_comes_first(node: Node) -> None:
     assert node.said(V2_MEMORY) == "9000000" and node.executor.restore().changed == 1
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the disk: these wait in vain for it."""
+    monkeypatch.setattr(executor, "_DISK_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_disk_that_hangs(node: Node) -> None:
     """The tick goes on without the writes that need it; those whose original is known, and the brake, do not."""
     node.executor.remember(QUOTA)
@@ -427,6 +435,7 @@ def test_a_disk_that_hangs(node: Node) -> None:
     assert not node.apply(write(4000, knob=POD))[0].error and node.said(POD) == "4000"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_disk_that_hangs_keeps_no_other_memory_limit(node: Node) -> None:
     """Their thread does not wait with one whose original cannot be saved."""
     new = msgspec.structs.replace(V2_MEMORY, cgroup="/kubepods.slice/pody")
@@ -447,6 +456,7 @@ def test_a_disk_that_hangs_keeps_no_other_memory_limit(node: Node) -> None:
     assert node.said(new) == "4000000"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_disk_that_hangs_holds_no_cut_up(node: Node) -> None:
     """One that would need it is refused; the next that does not is made."""
     node.executor.remember(QUOTA)
@@ -524,6 +534,7 @@ def test_a_start_on_a_full_disk_tells_at_once(node: Node) -> None:
     assert unsaved(node) and node.said(QUOTA) == "8000"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_disk_that_does_not_answer_counts_as_full(node: Node) -> None:
     """Not a moment's patience: one that is merely busy has answered within five seconds."""
     node.state.hang()
