@@ -70,7 +70,7 @@ def test_degraded() -> None:
     [
         ("", "", [""], ("True", "LendingActive")),
         ("NodeSLO n: x", "NodeSLO n: x", [], ("True", "ConfigurationInvalid")),
-        ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", "LimitNotApplied")),
+        ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", Reason.LIMIT_NOT_APPLIED)),
         ("PodsStale", "NodeSLO n: x", [], ("False", "PodsStale")),
         ("CeilingNotPossible", "", [""], ("False", "CeilingNotPossible")),
         ("LendingDisabled", "", [], ("False", "LendingDisabled")),
