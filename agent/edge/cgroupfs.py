@@ -3,7 +3,7 @@
 A descriptor is opened once and read with pread; opening again would cost five times the reading. The kernel answers
 ENODEV once the cgroup is gone, even when one of the same name was made again, so a cached descriptor never reports
 another pod's numbers. An open control file holds about 6 KB of kernel memory, 28 of them a pod of two containers.
-What a pass reads and what waits for its turn is said in core.files.
+What a pass reads and what waits for its turn is said in core.observe.files.
 """
 
 from __future__ import annotations
@@ -42,14 +42,6 @@ _NO_SUCH = (errno.ENOENT, errno.ENOTDIR)
 _SLOW_PASSES = 10
 _LOOKS = 3
 """For so many rounds, half a minute at one pass a second, an absent file of a new cgroup may still come."""
-_SLOW_PARTS = (
-    FilePart.CPU_PRESSURE,
-    FilePart.MEMORY_PRESSURE,
-    FilePart.IO_PRESSURE,
-    FilePart.OOM,
-    FilePart.FAILURES,
-    FilePart.DISK,
-)
 _SPARE_DESCRIPTORS = 512
 _MOST_DESCRIPTORS = 1 << 20
 
@@ -81,7 +73,7 @@ class _Row:
     """
 
     __slots__ = (
-        *("cgroup", "role", "turn", "gone", "files", "cpu", "memory", "level", "throttling", "slow"),
+        *("cgroup", "role", "turn", "gone", "files", "cpu", "memory", "level", "throttling"),
         *("level_then", "looks", "pressure", "events", "disk", "changed", "last"),
     )
 
@@ -96,7 +88,6 @@ class _Row:
         self.memory = self.files[FilePart.MEMORY]
         self.level = self.files.get(FilePart.LEVEL)
         self.throttling = self.files.get(FilePart.THROTTLING)
-        self.slow = tuple(self.files.get(part) for part in _SLOW_PARTS)
         self.level_then = 0
         self.looks = _LOOKS
         self.pressure: CgroupPressure | None = None
@@ -116,9 +107,12 @@ class _Row:
 
     def combine(self) -> None:
         """Put together what several slow files tell."""
-        cpu, memory, io, oom, failures, self.disk = (file.value if file else None for file in self.slow)
-        self.pressure = pressure(cpu, memory, io)
-        self.events = memory_events(oom, failures)
+        value = self.value
+        self.pressure = pressure(
+            value(FilePart.CPU_PRESSURE), value(FilePart.MEMORY_PRESSURE), value(FilePart.IO_PRESSURE)
+        )
+        self.events = memory_events(value(FilePart.OOM), value(FilePart.FAILURES))
+        self.disk = value(FilePart.DISK)
 
     def sample(self) -> CgroupSample | Missing:
         """The very same object as before where no file said anything new."""
@@ -133,8 +127,17 @@ class _Row:
             return self.gone or self.cpu.fault or self.memory.fault or _gone(self.cgroup)
         throttling = self.throttling.value if self.throttling else cpu[1]
         charge = self.level.value if self.level and self.role is Role.ROOT else None
-        slow = self.pressure, self.events, self.disk
-        return CgroupSample(cpu[0], memory[0], memory[1], throttling, *slow, charge, self._kernel_bytes(*memory))
+        return CgroupSample(
+            cpu_ns=cpu[0],
+            memory_bytes=memory[0],
+            page_cache_bytes=memory[1],
+            throttling=throttling,
+            pressure=self.pressure,
+            events=self.events,
+            disk=self.disk,
+            charge_bytes=charge,
+            kernel_bytes=self._kernel_bytes(*memory),
+        )
 
     def _kernel_bytes(self, anonymous: int, cache: int) -> int:
         """Of a pod, when memory.stat was read."""

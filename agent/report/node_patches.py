@@ -75,7 +75,7 @@ class NodePatches:
     async def offer(self, told: dict[str, Any], amounts: Mapping[str, int], acknowledged: Mapping[str, int]) -> None:
         """Patch the status with what is `told`, which offers `amounts`, where `acknowledged` was the last that landed.
 
-        Raises KubernetesFault, and Overtaken as soon as `decided` was called with less.
+        Raises KubernetesFault, and Superseded as soon as `decided` was called with less.
         """
         sure, self.uncertain = not self.uncertain, True
         sending = asyncio.create_task(self._send("status", told, PatchKind.STRATEGIC))

@@ -27,43 +27,51 @@ SIGNAL = Addition(
     (
         Edit(
             "agent/core/observe/observation.py",
-            {"    charge_bytes: int | None = None\n    kernel_bytes: int = 0\n": "    swap_bytes: int = 0\n"},
+            {"    charge_bytes: int | None = None\n    kernel_bytes: int = 0\n": "    huge_page_bytes: int = 0\n"},
         ),
         Edit(
             "agent/core/observe/parse.py",
             {
-                END: '\n\ndef swap(text: bytes) -> int:\n    """memory.swap.current, bytes."""\n    return counter(text)\n'
+                END: (
+                    "\n\ndef huge_pages(text: bytes) -> int:\n"
+                    '    """hugetlb.2MB.current, bytes."""\n'
+                    "    return counter(text)\n"
+                )
             },
         ),
         Edit(
             "agent/core/observe/files.py",
             {
-                '    LEVEL = "all memory charged"\n': '    SWAP = "memory swapped out"\n',
+                '    LEVEL = "all memory charged"\n': '    HUGE_PAGES = "huge pages"\n',
                 '    FileKind(FilePart.LEVEL, "", "memory.current", parse.counter, _NUMBER_BYTES),\n': (
-                    '    FileKind(FilePart.SWAP, "", "memory.swap.current", parse.swap, _NUMBER_BYTES),\n'
+                    '    FileKind(FilePart.HUGE_PAGES, "", "hugetlb.2MB.current", parse.huge_pages, _NUMBER_BYTES),\n'
                 ),
             },
         ),
         Edit(
             "agent/edge/cgroupfs.py",
-            {"*slow, charge, self._kernel_bytes(*memory)": ", self.value(FilePart.SWAP) or 0"},
+            {
+                "            kernel_bytes=self._kernel_bytes(*memory),\n": (
+                    "            huge_page_bytes=self.value(FilePart.HUGE_PAGES) or 0,\n"
+                )
+            },
         ),
         Edit(
             "cgroup_fixtures/make.py",
             {
                 '        f"{folder}/memory.current": f"{anon + file}\\n",\n': (
-                    '        f"{folder}/memory.swap.current": "4096\\n",\n'
+                    '        f"{folder}/hugetlb.2MB.current": "2097152\\n",\n'
                 )
             },
         ),
-        Edit("agent/core/evict/tick_facts.py", {"return sample.ends_bytes": " + sample.swap_bytes"}),
+        Edit("agent/core/evict/tick_facts.py", {"return sample.ends_bytes": " + sample.huge_page_bytes"}),
     ),
     """
 import msgspec, pathlib, sys
 from agent.core.evict.tick_facts import memory_bytes
 from agent.core.observe.files import FILES, Role
 from agent.core.observe.observation import NodeSample, Observation
-from agent.core.observe.parse import swap
+from agent.core.observe.parse import huge_pages
 from agent.edge.cgroupfs import CgroupReader
 from cgroup_fixtures.scenarios import open_scenario
 
@@ -74,11 +82,11 @@ mount = root / "sys/fs/cgroup"
 reader = CgroupReader(mount, FILES[2])
 reader.place({f"/{pod.relative_to(mount)}": Role.BEST_EFFORT_POD})
 (sample,) = reader.read().values()
-assert sample.swap_bytes == 4096, sample
+assert sample.huge_page_bytes == 2 << 20, sample
 seen = Observation(1.0, 1.0, NodeSample(1, 1, 1), sample, sample, pods={"u": sample})
-assert memory_bytes(seen, "u") == sample.ends_bytes + 4096
+assert memory_bytes(seen, "u") == sample.ends_bytes + (2 << 20)
 try:
-    swap(b"4 KiB")
+    huge_pages(b"2 MiB")
 except ValueError:
     sys.exit()
 raise AssertionError("text that is no number was read")

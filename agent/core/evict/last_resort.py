@@ -96,7 +96,7 @@ def _may_die(pod: Pod) -> bool:
 def urgency(seen: Observation, node: Node, strategy: EvictionStrategy, read_back: Decision | None = None) -> str:
     """Why memory cannot wait for grace, notice and rest, in words; empty where it can.
 
-    `read_back` is what online pods read back (core.thrashing): newer kernels hardly count such waits as stalls.
+    `read_back` is what online pods read back (core.evict.thrashing): newer kernels hardly count such waits as stalls.
     """
     percent = strategy.thrash_full_pct
     stalls = {"the node": seen.node_pressure, "all pods": _pressure(seen.kubepods)}

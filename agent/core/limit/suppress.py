@@ -1,7 +1,7 @@
 """CPU ceiling: the quota of the best-effort root.
 
-The ceiling is the allowance (core.allowance), at least a floor, at most half of best effort's use while online pods
-wait for CPU (stall_relief). Source of deadband and growth step: Koordinator
+The ceiling is the allowance (core.limit.allowance), at least a floor, at most half of best effort's use while online
+pods wait for CPU (stall_relief). Source of deadband and growth step: Koordinator
 pkg/koordlet/qosmanager/plugins/cpusuppress. The weight does the protecting, the ceiling keeps a reserve
 (docs/adr/0003). Lowering follows the newest second, raising the calmer view, and a new agent raises nothing before its
 live window is full.

@@ -1,4 +1,4 @@
-"""A plan being carried out: victims that ask for it are told first and may save a checkpoint, then all go.
+"""A plan being carried out: victims that ask for notice get it and may save a checkpoint, others are evicted at once.
 
 Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
 where the preemptor goes away or finds room elsewhere before that: who does not terminate yet stays. A step repeats
