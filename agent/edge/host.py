@@ -47,7 +47,15 @@ class HostReader:
         present = self._read(self._present, parse.cpu_count)
         there = 0 if isinstance(present, Missing) else present
         online = self._cpus or cpus
-        return NodeSample(busy * _NS_PER_TICK, total - available, online, total - free, there, swapped, total)
+        return NodeSample(
+            cpu_ns=busy * _NS_PER_TICK,
+            memory_used_bytes=total - available,
+            cpus=online,
+            memory_with_cache_bytes=total - free,
+            present_cpus=there,
+            swapped_bytes=swapped,
+            total_bytes=total,
+        )
 
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""

@@ -93,6 +93,62 @@ raise AssertionError("text that is no number was read")
 """,
 )
 
+NODE_SIGNAL = Addition(
+    (
+        Edit(
+            "agent/core/observe/observation.py",
+            {"    swapped_bytes: int = 0\n    total_bytes: int = 0\n": "    dirty_bytes: int = 0\n"},
+        ),
+        Edit(
+            "agent/core/observe/parse.py",
+            {
+                END: (
+                    "\n\ndef dirty(text: bytes) -> int:\n"
+                    '    """Bytes of /proc/meminfo that wait to be written to a disk."""\n'
+                    '    return _kibibytes(text, b"Dirty:") if b"Dirty:" in text else 0\n'
+                )
+            },
+        ),
+        Edit(
+            "agent/edge/host.py",
+            {
+                "parse.swapped(text)": ", parse.dirty(text)",
+                "total, available, free, swapped": ", dirty",
+                "            swapped_bytes=swapped,\n": "            dirty_bytes=dirty,\n",
+            },
+        ),
+        Edit(
+            "cgroup_fixtures/make.py",
+            {'"MemFree": available - pods.file_bytes, "MemAvailable": available': ', "Dirty": 4 << 20'},
+        ),
+        Edit(
+            "agent/core/observe/usage.py",
+            {"used = seen.memory_used_bytes + seen.swapped_bytes": " + seen.dirty_bytes"},
+        ),
+    ),
+    """
+import pathlib, sys
+from agent.core.observe.observation import CgroupSample, Observation
+from agent.core.observe.parse import dirty
+from agent.core.observe.usage import UsageState, measure, windows_of
+from agent.edge.host import HostReader
+from cgroup_fixtures.scenarios import open_scenario
+from model.strategy import ColocationStrategy
+
+root = pathlib.Path(sys.argv[1])
+open_scenario("v2_cgroupfs_crio", root / "scenario").lay(0, root)
+sample = HostReader(root / "proc").sample()
+assert sample.dirty_bytes == 4 << 20, sample
+assert dirty(b"MemTotal: 8 kB\\n") == 0
+none = CgroupSample(0, 0)
+state = UsageState()
+for second in (1.0, 2.0):
+    seen = Observation(second, second, sample, none, none)
+    state, usage = measure(state, seen, windows_of(ColocationStrategy(), 1.0))
+assert usage.node.last.memory_bytes == sample.memory_used_bytes + (4 << 20), usage.node
+""",
+)
+
 SCORE = Addition(
     (
         Edit(
@@ -237,6 +293,64 @@ try:
     load(file)
 except ConfigurationFault as fault:
     assert "rest.seconds" in str(fault)
+    sys.exit()
+raise AssertionError("a wrong value was taken")
+""",
+)
+
+AGENT_SETTING = Addition(
+    (
+        Edit(
+            "model/strategy.py",
+            {
+                '    mid_static_cpu_reserved_pct: Annotated[_Share, Meta(description="mid-cpu in static mode.")] = 0\n': (
+                    '    idle_cpu_pct: Annotated[_Share, Meta(description="Share of CPU that is never lent.")] = 0\n'
+                )
+            },
+        ),
+        Edit(
+            "kube/dialects/koordinator/sloconfig.py",
+            {
+                '    mid_mode: MidMode | None = field(name="midReclaimMode", default=None)\n': (
+                    '    idle_cpu_pct: _Share | None = field(name="idleCPUPercent", default=None)\n'
+                )
+            },
+        ),
+        Edit(
+            "kube/dialects/coverage/settings.py",
+            {
+                '    _lends("degradeTimeMinutes", "older facts lend nothing", 5),\n': (
+                    '    _lends("idleCPUPercent", "share of CPU that is never lent", 5),\n'
+                )
+            },
+        ),
+    ),
+    """
+import json, pathlib, sys
+from agent.settings import load_settings
+from docs.generate import pages
+from kube.dialects.koordinator.sloconfig import colocation_layers, colocation_overlaid
+from kube.objects import ConfigMap, Metadata
+from model.fault import ConfigurationFault
+
+
+def config(**fields):
+    return ConfigMap(Metadata(name="slo-controller-config"), data={"colocation-config": json.dumps(fields)})
+
+
+file = pathlib.Path(sys.argv[1]) / "settings.yaml"
+file.write_text("colocation: {idle_cpu_pct: 5}")
+strategy = load_settings(file).colocation
+assert (load_settings(None).colocation.idle_cpu_pct, strategy.idle_cpu_pct) == (0, 5)
+for layer in colocation_layers(config(idleCPUPercent=7)).of({}):
+    strategy = colocation_overlaid(strategy, layer)
+assert strategy.idle_cpu_pct == 7
+assert "| `colocation.idle_cpu_pct` | whole number 0 to 100 | `0` | Share of CPU that is never lent. |" in pages()["settings.md"]
+assert "| `colocation-config.idleCPUPercent` | honoured |" in pages()["koordinator.md"]
+try:
+    colocation_layers(config(idleCPUPercent=101))
+except ConfigurationFault as fault:
+    assert "idleCPUPercent" in str(fault)
     sys.exit()
 raise AssertionError("a wrong value was taken")
 """,
@@ -434,5 +548,14 @@ assert [rule["verbs"] for rule in rules if "closures" in rule["resources"]] == [
 """,
 )
 
-ADDITIONS = {"signal": SIGNAL, "score": SCORE, "reason": REASON, "metric": METRIC, "setting": SETTING, "kind": KIND}
+ADDITIONS = {
+    "signal of a cgroup": SIGNAL,
+    "signal of the node": NODE_SIGNAL,
+    "score": SCORE,
+    "reason": REASON,
+    "metric": METRIC,
+    "setting of the scheduler": SETTING,
+    "setting of the agent": AGENT_SETTING,
+    "kind": KIND,
+}
 """By the first column of CONTRIBUTING.md's table."""

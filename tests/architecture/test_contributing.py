@@ -31,7 +31,8 @@ COPIED = (
     "docs",
 )
 """Whatever the programs that prove an addition import or read."""
-ROWS = dict(re.findall(r"^\| (\w+) \| (.*`.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M))
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+ROWS = dict(re.findall(r"^\| ([\w ]+) \| (.*`.*) \|$", TEXT, re.M))
 PAGE = {name: tuple(re.findall(r"`([\w.]+/[\w./]*)`", row)) for name, row in ROWS.items()}
 """What is added → paths in the order of its row; one that ends in a slash leaves the file's name to whoever adds it."""
 
@@ -96,6 +97,21 @@ def proven(name: str, edits: Iterable[Edit], tree: Path, folder: Path) -> str:
 
 def test_the_page_tells_of_each() -> None:
     assert PAGE.keys() == ADDITIONS.keys()
+
+
+def wrong_paths(text: str) -> list[str]:
+    """Paths and file names in code quotes that are not as in the tree, from its root; a folder's ends in a slash."""
+    named = re.findall(r"`(\w[\w.-]*(?:/[\w./-]*|\.(?:py|md|toml|yaml|proto)))`", text)
+    return [name for name in named if not ((ROOT / name).is_dir() if name.endswith("/") else (ROOT / name).is_file())]
+
+
+def test_the_page_names_files_and_folders_that_exist() -> None:
+    """By their whole path: a part of one leaves people to search."""
+    assert wrong_paths(TEXT) == []
+    wrong = "`strategy.py` `agent/core/evict/needs` `agent/core/limit` `docs/none/`"
+    assert wrong_paths(f"{wrong} `view/` `pyproject.toml` `make docs` `kubectl.1.NN` `Meter`") == re.findall(
+        "`(.*?)`", wrong
+    )
 
 
 @pytest.mark.parametrize("name", ADDITIONS)
