@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
-from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.lend.offer import NodeOffer, OfferFacts, may_raise, withheld
 from agent.core.lend.reclaimable import LendingFacts, NodeLending
 from agent.core.lend.report import condition
@@ -92,7 +92,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
         self,
         best_effort_millis: int | None,
         lent: tuple[Decision, ...],
-        ordered: tuple[OrderOutcome, ...],
+        ordered: tuple[EvictionOutcome, ...],
         kills: tuple[Kill, ...],
     ) -> EvictionFacts:
         """What evicting depends on beside the observation."""
@@ -185,7 +185,7 @@ class TickResult(msgspec.Struct, frozen=True):
     evicting: EvictionMemory
     brake_cuts: tuple[Cut, ...]
     kills: tuple[Kill, ...]
-    ordered: tuple[OrderOutcome, ...]
+    ordered: tuple[EvictionOutcome, ...]
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
@@ -282,11 +282,11 @@ class Brake(Protocol):
 class Evictor(Protocol):
     """Asks for the end of pods; never waits."""
 
-    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Queue the orders, once `record` is safe on the disk."""
         ...
 
-    def drain(self) -> tuple[OrderOutcome, ...]:
+    def drain(self) -> tuple[EvictionOutcome, ...]:
         """What came of orders since the last call."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
@@ -71,7 +71,7 @@ class Recording:
         self.newest = result
 
     @property
-    def ordered(self) -> tuple[OrderOutcome, ...]:
+    def ordered(self) -> tuple[EvictionOutcome, ...]:
         return self._now.ordered
 
     @property
@@ -86,10 +86,10 @@ class _RecordedEvictor:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
-    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Nobody to ask."""
 
-    def drain(self) -> tuple[OrderOutcome, ...]:
+    def drain(self) -> tuple[EvictionOutcome, ...]:
         return self._recording.ordered
 
 

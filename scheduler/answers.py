@@ -93,7 +93,7 @@ class SchedulerAnswers:
         """The settings in force, as JSON; `preemption_enabled_by` names what switched it, `scheduler_config` is how far
         Koordinator's ConfigMap is acted on.
         """
-        in_force = self._cycle.configuring.in_force
+        in_force = self._cycle.settings_in_force.in_force
         about = msgspec.to_builtins(in_force) if in_force.config_map else None
         told = {"preemption_enabled_by": in_force.enabled_by, "scheduler_config": about}
         return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)

@@ -1,7 +1,7 @@
 """One turn of the scheduler, as a recipe: what decides is in scheduler.core and beside it, the writes in publish.
 
-`room` makes and keeps room, `waiting` says why workloads wait, `binding` assumes those that are placed, `gang_status`
-tells PodGroups; each returns its part of the Turn.
+`capacity_holds` makes and keeps room, `waiting` says why workloads wait, `binding` assumes those that are placed,
+`gang_status` tells PodGroups; each returns its part of the Turn.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from model.queue import Queue
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.configuring import Configuring
 from scheduler.core.gangs.assembly import Assembly, Candidate
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News
 from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.settings import SchedulerSettings
+from scheduler.settings_in_force import SettingsInForce
 from scheduler.steps.binding import Binding, Placing
+from scheduler.steps.capacity_holds import CapacityHolds
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.memo import Memo
 from scheduler.steps.preempting import Preempting
-from scheduler.steps.room import Room
 from scheduler.steps.turn import Turn
 from scheduler.steps.waiting import Waiting
 
@@ -39,23 +39,23 @@ class Cycle:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
         self.queues = {queue.name: queue for queue in queues}
         self.working: WorkingSnapshot | None = None
-        self.configuring = Configuring(settings)
+        self.settings_in_force = SettingsInForce(settings)
         self._cache = cache
-        self._room = Room(cache, self.backlog, settings)
+        self._holds = CapacityHolds(cache, self.backlog, settings)
         self._statuses = GangStatuses(cache)
-        self._waiting = Waiting(cache, self.backlog, self._room, self._statuses, settings)
+        self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
         self._aside: set[WorkloadId] = set()
 
     @property
     def settings(self) -> SchedulerSettings:
         """Those in force."""
-        return self.configuring.settings
+        return self.settings_in_force.settings
 
     @property
     def preempting(self) -> Preempting:
         """Plans that make room, and what is kept by them."""
-        return self._room.preempting
+        return self._holds.preempting
 
     def turn(self, inbox: Iterable[facts.Fact], now: float) -> Turn:
         """Take in what happened, place what can be placed, and say what is to be written."""
@@ -63,7 +63,7 @@ class Cycle:
         self._drain(turn, inbox, now)  # 1 events into the cache
         turn.add(self._waiting.released(now))
         turn.add(self._waiting.timed_out(now))
-        working = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
+        working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._hold_begun(turn, working, now)
         heads = self.ordered(working.snapshot, self.backlog.ready(now), now)  # 3 who is next
         self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
@@ -87,7 +87,7 @@ class Cycle:
 
     def next_due(self) -> float | None:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
-        sources = (self.backlog, self._waiting, self._room)
+        sources = (self.backlog, self._waiting, self._holds)
         return min((due for source in sources if (due := source.next_due()) is not None), default=None)
 
     def _ranking(self, now: float) -> Ranking:
@@ -126,9 +126,9 @@ class Cycle:
     def _configure(self, turn: Turn, fact: facts.Configured, now: float) -> None:
         """What the ConfigMap says holds from this turn on, for pods that wait and plans on their way as well."""
         before = self.settings
-        told = self.configuring.take(fact.config_map)
+        told = self.settings_in_force.apply(fact.config_map)
         turn.config_events += told
-        problem = self.configuring.in_force.problem
+        problem = self.settings_in_force.in_force.problem
         if told and problem and fact.config_map is not None:
             self._cache.refused_config(fact.config_map.metadata, problem)
         after = self.settings
@@ -139,7 +139,7 @@ class Cycle:
         self.working = None
         self._wake(News(EVERYTHING))
         if not after.preemption.enable:
-            turn.add(self._room.let_all_nominations_go())
+            turn.add(self._holds.let_all_nominations_go())
 
     def _wake(self, news: News) -> None:
         if news.happened:
@@ -174,9 +174,9 @@ class Cycle:
     def _look(self, turn: Turn, now: float) -> WorkingSnapshot:
         """The cluster with the room that is kept; what is given up is news to those who wait."""
         cache, snapshot = self._cache, self._cache.snapshot()
-        turn.add(self._room.settle(snapshot, now))
-        background = Background(cache.live_index, cache.loads.picture(snapshot.names, now), self.settings.profiles)
-        self.working = WorkingSnapshot(snapshot, self._room.kept(snapshot), background, following=self.working)
+        turn.add(self._holds.settle(snapshot, now))
+        background = Background(cache.live_index, cache.loads.arrays(snapshot.names, now), self.settings.profiles)
+        self.working = WorkingSnapshot(snapshot, self._holds.kept(snapshot), background, following=self.working)
         return self.working
 
     def _hold_begun(self, turn: Turn, working: WorkingSnapshot, now: float) -> None:
@@ -186,10 +186,10 @@ class Cycle:
             if candidate.subject in self._aside:
                 continue
             try:
-                self._room.hold(working, candidate, now)
+                self._holds.hold(working, candidate, now)
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
-                working.nominate(self._room.kept(working.snapshot))
+                working.nominate(self._holds.kept(working.snapshot))
 
     # 4 and 5
 
@@ -208,7 +208,7 @@ class Cycle:
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 memo.forget()
-                working.nominate(self._room.kept(working.snapshot))
+                working.nominate(self._holds.kept(working.snapshot))
                 continue
             if placing is not None:
                 # From here on nothing depends on the workload any more; an error ends the process, which starts again
@@ -223,7 +223,7 @@ class Cycle:
         outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
-            part, preemption = self._room.make(working, candidate, memo, self._ranking(now))
+            part, preemption = self._holds.make(working, candidate, memo, self._ranking(now))
             turn.add(part)
             part, message = self._waiting.misfit(candidate, outcome, preemption, now)
             turn.add(part)
@@ -249,7 +249,7 @@ class Cycle:
         self._waiting.timeouts.forget(candidate.subject)
         names = working.snapshot.names
         homes = {assignment.uid: names[assignment.row] for assignment in placing.assignments}
-        turn.add(self._room.placed(working, candidate.subject, homes))
+        turn.add(self._holds.placed(working, candidate.subject, homes))
 
     def _set_aside(self, turn: Turn, subject: WorkloadId, uids: tuple[str, ...], error: Exception, now: float) -> None:
         self._aside.add(subject)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from model.decision import Decision
 from model.placement import Scored
-from scheduler.core.scores.table import NodeChoice
+from scheduler.core.scores.choice import NodeChoice
 
 _WATCHER_LIMIT = 1000
 _CHOICES = 4096

@@ -14,13 +14,13 @@ from model.explain import sentence
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.refusals import described
-from scheduler.configuring import INVALID
 from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
+from scheduler.settings_in_force import INVALID
 from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import msgspec
 
-from agent.core.evict.order import PendingVictim
+from agent.core.evict.eviction_request import PendingVictim
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.observation import CgroupSample, Knob, Missing, Value
 from agent.core.observe.usage import Averages, best_effort_request_millis

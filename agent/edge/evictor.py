@@ -16,9 +16,15 @@ from typing import Any
 import msgspec
 import structlog
 
+from agent.core.evict.eviction_request import (
+    EvictionOutcome,
+    EvictionRecord,
+    EvictionRequest,
+    EvictionRequestKind,
+    OutcomeKind,
+)
 from agent.core.evict.messages import ANNOTATION, annotation, kill_message, node_message, pod_message
-from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
-from agent.core.evict.order_queue import LONGEST_SECONDS, OrderQueue, QueuedOrder
+from agent.core.evict.request_queue import LONGEST_SECONDS, QueuedRequest, RequestQueue
 from agent.core.limit.watch import Kill
 from kube.client import KubeClient, PatchKind, path_of
 from kube.events import EventRecorder, ObjectRef
@@ -67,12 +73,12 @@ class ApiEvictor:
         self._around = around
         self._dry = dry
         self._saved = self._record = saved or EvictionRecord()
-        self._queue = OrderQueue()
+        self._queue = RequestQueue()
         # Orders to notify that are not safe on the disk yet; one in the queue has been told, and lacks its annotation.
-        self._notices = OrderQueue()
+        self._notices = RequestQueue()
         self._in_flight: set[str] = set()
         self._wake = asyncio.Event()
-        self._outcomes: deque[OrderOutcome] = deque(maxlen=_KEPT_OUTCOMES)
+        self._outcomes: deque[EvictionOutcome] = deque(maxlen=_KEPT_OUTCOMES)
         self._checkpointed: set[str] = set()
         self._would_evict: dict[tuple[str, Reason], None] = {}
         self._evictions: Counter[tuple[str, str]] = Counter()
@@ -91,7 +97,7 @@ class ApiEvictor:
         """Orders the API server has not answered yet."""
         return len(self._notices) + len(self._queue) + len(self._in_flight)
 
-    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Queue the orders; none leaves before `record` is safe on the disk."""
         if self._dry:
             for order in orders:
@@ -100,11 +106,11 @@ class ApiEvictor:
         self._record = record
         for order in orders:
             self._notices.withdraw(order.uid)
-            self._put(order, self._notices if order.kind is OrderKind.NOTIFY else self._queue)
+            self._put(order, self._notices if order.kind is EvictionRequestKind.NOTIFY else self._queue)
         if orders or record != self._saved:
             self._wake.set()
 
-    def drain(self) -> tuple[OrderOutcome, ...]:
+    def drain(self) -> tuple[EvictionOutcome, ...]:
         """What came of orders since the last call, oldest first."""
         taken = tuple(self._outcomes)
         self._outcomes.clear()
@@ -117,7 +123,7 @@ class ApiEvictor:
         if victim is None or victim.notified_until_seconds is None or uid in self._checkpointed:
             return
         self._checkpointed.add(uid)
-        self._outcomes.append(OrderOutcome(uid, OutcomeKind.CHECKPOINTED, self._around.seconds()))
+        self._outcomes.append(EvictionOutcome(uid, OutcomeKind.CHECKPOINTED, self._around.seconds()))
 
     def record_kill(self, kill: Kill) -> None:
         """Tell pod and node what the last resort did; call it from the event loop."""
@@ -170,7 +176,7 @@ class ApiEvictor:
             self._finish(order, OutcomeKind.NOTIFIED)
             self._put(order, self._queue)
 
-    def _put(self, order: Order, queue: OrderQueue) -> None:
+    def _put(self, order: EvictionRequest, queue: RequestQueue) -> None:
         if (lost := queue.put(order, self._around.monotonic())) is not None:
             self.dropped += 1
             self._give_up(lost, "too many orders wait: a newer one took the place", told=queue is self._queue)
@@ -190,11 +196,11 @@ class ApiEvictor:
             async with asyncio.timeout(None if moment is None else moment - now):
                 await self._wake.wait()
 
-    async def _carry_out(self, waiting: QueuedOrder) -> None:
+    async def _carry_out(self, waiting: QueuedRequest) -> None:
         order = waiting.order
         try:
             await self._explain(order)
-            if order.kind is OrderKind.EVICT:
+            if order.kind is EvictionRequestKind.EVICT:
                 await self._evict(order)
                 self._finish(order, OutcomeKind.EVICTED)
         except KubernetesFault as fault:
@@ -203,22 +209,22 @@ class ApiEvictor:
             self._in_flight.discard(order.uid)
             self._wake.set()
 
-    async def _explain(self, order: Order) -> None:
+    async def _explain(self, order: EvictionRequest) -> None:
         """Annotate the pod. Whatever fails of that, a webhook as well, does not keep the node short of memory."""
         try:
             await self._annotate(order)
         except KubernetesFault as fault:
             verdict = _verdict(fault)
-            if verdict is OutcomeKind.GONE or (verdict is None and order.kind is OrderKind.NOTIFY):
+            if verdict is OutcomeKind.GONE or (verdict is None and order.kind is EvictionRequestKind.NOTIFY):
                 raise
             log.warning("pod not annotated", pod=f"{order.namespace}/{order.name}", error=str(fault))
 
-    async def _annotate(self, order: Order, outcome: OutcomeKind | None = None) -> None:
+    async def _annotate(self, order: EvictionRequest, outcome: OutcomeKind | None = None) -> None:
         """With the uid in the patch a pod of the same name that was made since is refused, not touched."""
         body = {"metadata": {"uid": order.uid, "annotations": {ANNOTATION: annotation(order, outcome)}}}
         await self._request("PATCH", order, "", body, PatchKind.MERGE.value, _ANNOTATION_SECONDS)
 
-    async def _evict(self, order: Order) -> None:
+    async def _evict(self, order: EvictionRequest) -> None:
         options: dict[str, Any] = {"preconditions": {"uid": order.uid}}
         if order.grace_seconds is not None:
             options["gracePeriodSeconds"] = order.grace_seconds
@@ -231,13 +237,13 @@ class ApiEvictor:
         await self._request("POST", order, "eviction", body, "application/json", _TIMEOUT_SECONDS)
 
     async def _request(
-        self, method: str, order: Order, subresource: str, body: Any, content_type: str, seconds: float
+        self, method: str, order: EvictionRequest, subresource: str, body: Any, content_type: str, seconds: float
     ) -> None:
         path = path_of("v1/pods", namespace=order.namespace, name=order.name, subresource=subresource)
         content = msgspec.json.encode(body)
         await self._client.request(method, path, body=content, content_type=content_type, timeout_seconds=seconds)
 
-    async def _settle(self, waiting: QueuedOrder, fault: KubernetesFault) -> None:
+    async def _settle(self, waiting: QueuedRequest, fault: KubernetesFault) -> None:
         order, kind = waiting.order, _verdict(fault)
         if kind is None:
             self.retries += 1
@@ -248,25 +254,27 @@ class ApiEvictor:
         if kind is not OutcomeKind.GONE:
             await self._correct(order, kind)
 
-    async def _correct(self, order: Order, outcome: OutcomeKind) -> None:
+    async def _correct(self, order: EvictionRequest, outcome: OutcomeKind) -> None:
         """The annotation of a pod that lives on says so."""
         try:
             await self._annotate(order, outcome)
         except KubernetesFault as fault:
             log.info("annotation not corrected", pod=f"{order.namespace}/{order.name}", error=str(fault))
 
-    def _give_up(self, order: Order, detail: str, told: bool = True) -> None:
+    def _give_up(self, order: EvictionRequest, detail: str, told: bool = True) -> None:
         """A notice that was `told` to the pod lacks but its annotation, which is no failure to act on."""
-        if order.kind is OrderKind.NOTIFY and told:
+        if order.kind is EvictionRequestKind.NOTIFY and told:
             log.info("pod not annotated", pod=f"{order.namespace}/{order.name}", error=detail)
         else:
             self._finish(order, OutcomeKind.FAILED, detail)
 
-    def _finish(self, order: Order, kind: OutcomeKind, detail: str = "", retry_after_seconds: float = 0.0) -> None:
+    def _finish(
+        self, order: EvictionRequest, kind: OutcomeKind, detail: str = "", retry_after_seconds: float = 0.0
+    ) -> None:
         """Keep the outcome, count it, say it in the log and in Events."""
         reason = order.decision.reason.value
         self._evictions[reason, kind.value] += 1
-        self._outcomes.append(OrderOutcome(order.uid, kind, self._around.seconds(), detail, retry_after_seconds))
+        self._outcomes.append(EvictionOutcome(order.uid, kind, self._around.seconds(), detail, retry_after_seconds))
         say = log.warning if kind is OutcomeKind.FAILED else log.info
         say("eviction", outcome=kind.value, text=sentence(order.decision), detail=detail)
         if kind in _TOLD:
@@ -274,7 +282,7 @@ class ApiEvictor:
             self._around.events.record(pod, reason, pod_message(order, kind, detail), warning=True)
             self._around.events.record(self._around.node(), reason, node_message(order, kind, detail), warning=True)
 
-    def _say_only(self, order: Order) -> None:
+    def _say_only(self, order: EvictionRequest) -> None:
         key = (order.uid, order.decision.reason)
         if key in self._would_evict:
             return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.evict.order import EvictionRecord
+from agent.core.evict.eviction_request import EvictionRecord
 from agent.core.observe.knobs import PIDS_FILE, text_of, value_of
 from agent.core.observe.observation import Knob
 from agent.files.durable import replace_file

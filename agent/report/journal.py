@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agent.core.evict.order import OrderOutcome
+from agent.core.evict.eviction_request import EvictionOutcome
 from agent.core.limit.brake import Cut
 from agent.core.limit.watch import Kill
 from agent.core.observe.layout import Layout
@@ -121,7 +121,7 @@ class TickLine(msgspec.Struct, frozen=True, tag="tick", tag_field="line", omit_d
     knobs: tuple[tuple[Knob, KnobReading], ...]
     cuts: tuple[Cut, ...] = ()
     kills: tuple[Kill, ...] = ()
-    ordered: tuple[OrderOutcome, ...] = ()
+    ordered: tuple[EvictionOutcome, ...] = ()
     outcomes: tuple[JournalOutcome, ...] = ()
     decisions: tuple[Decision, ...] = ()
     places: Places | UnsetType = UNSET
@@ -134,7 +134,7 @@ class RecordedTick(msgspec.Struct, frozen=True):
     observation: Observation
     cuts: tuple[Cut, ...]
     kills: tuple[Kill, ...]
-    ordered: tuple[OrderOutcome, ...]
+    ordered: tuple[EvictionOutcome, ...]
     outcomes: tuple[JournalOutcome, ...]
     decisions: tuple[Decision, ...]
 

@@ -17,7 +17,7 @@ from model.node import Node, Taint, TaintEffect
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 class Greedy:

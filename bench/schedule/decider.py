@@ -14,11 +14,11 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.scores.policy import PROFILES, SchedulerProfile
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 
 class DecisionTimes(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Decider:
                 assignment.uid,
                 names[assignment.row],
                 assignment.pod_class,
-                assignment.kin,
+                assignment.pod_traits,
                 None,
                 queue,
                 subject=candidate.subject,
@@ -87,13 +87,13 @@ class Decider:
         return DecisionTimes(tuple(taken), pods)
 
     def forget(self, uids: Iterable[str]) -> None:
-        """These pods are gone; the next turn's picture is taken."""
+        """These pods are gone; the next turn's snapshot is taken."""
         for uid in uids:
             self.ledger.forget(uid)
         self.renew()
 
     def renew(self) -> None:
-        """The next turn's picture."""
+        """The next turn's snapshot."""
         self.snapshot = take(self.nodes, self.ledger.nodes, self.snapshot)
         self.working = self._working(self.working)
 

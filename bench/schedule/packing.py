@@ -21,9 +21,9 @@ from bench.schedule.effort import SchedulingEffort, tell
 from model.node import Node
 from model.resources import CPU, MEMORY
 from model.scoring import ScoringStrategyType
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.place import Placed
 from scheduler.core.scores.policy import SchedulerProfile, ScoredResource, ScorePolicy
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 BINPACK = "ours, binpack"
 _HALF = 0.5

@@ -129,7 +129,7 @@ def rank_us(ranked_ns: Sequence[int], pct: int) -> float:
 
 
 def _philly(nodes: Sequence[Node], jobs: Sequence[Candidate], effort: SchedulingEffort) -> Speed:
-    """A full cluster that changes: the figure holds refusals and the pictures of new turns, not only placements."""
+    """A full cluster that changes: the figure holds refusals and the snapshots of new turns, not only placements."""
     columns = (CPU, MEMORY, GPU, PODS)
     requests, free = bare_requests(jobs, columns), _free(Decider(nodes), columns)
     case = _Case(PHILLY, nodes, (), jobs, 0, columns)

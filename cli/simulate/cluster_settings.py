@@ -9,8 +9,8 @@ from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.rows import sentence
 from kube.dialects.koordinator import schedulerconfig
 from model.fault import ConfigurationFault
-from scheduler.configured import overlaid
 from scheduler.settings import SchedulerSettings
+from scheduler.settings_overlay import overlaid
 
 NODE_CONFIG = "slo-controller-config"
 

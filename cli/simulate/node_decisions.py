@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.core.evict.decide import EvictionMemory, decide_evictions
-from agent.core.evict.order import Order
+from agent.core.evict.eviction_request import EvictionRequest
 from agent.core.lend.offer import offered
 from agent.core.lend.reclaimable import LendingFacts, NodeLending, lending
 from agent.core.limit.decide import LimitMemory, decide_limits, knobs_to_read
@@ -65,7 +65,7 @@ def _kept(lent: NodeLending, facts: LendingFacts) -> Iterator[Decision]:
     return (decision for decision in kept if decision.value != final[decision.name])
 
 
-def _eviction(order: Order, now: float) -> SimulatedEviction:
+def _eviction(order: EvictionRequest, now: float) -> SimulatedEviction:
     deadline = order.deadline_seconds
     notice = None if deadline is None else deadline - now
     return SimulatedEviction(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
@@ -122,10 +122,10 @@ class Day:
 class Nobody:
     """The evictor of a node without batch pods."""
 
-    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Nobody to evict."""
 
-    def drain(self) -> tuple[OrderOutcome, ...]:
+    def drain(self) -> tuple[EvictionOutcome, ...]:
         return ()
 
 

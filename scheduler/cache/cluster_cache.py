@@ -41,9 +41,9 @@ from scheduler.core.ledger.charge import ChargeChange as LedgerChange
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
-from scheduler.core.picture.snapshot import ClusterSnapshot, SnapshotContext, take
 from scheduler.core.queueing.news import News, NewsKind, freed, freed_by, node_news, released
+from scheduler.core.snapshot.podclass import KnownClasses, PodClass, PodTraits, class_of, pod_traits_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, SnapshotContext, take
 from scheduler.ports import NamedObject
 
 _Key = TypeVar("_Key", WorkloadId, str)
@@ -63,7 +63,7 @@ class PodRecord(msgspec.Struct):
 
     pod: Pod
     pod_class: PodClass
-    kin: Kin
+    pod_traits: PodTraits
     told: str = ""
     nominated: str = ""
     unserved: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ class ClusterCache:
             return
         try:
             pod = self._as_placed(core_objects.pod(source, self.gangs.defaults))
-            pod_class, kin = self._classes.shared(class_of(pod)), kin_of(pod)
+            pod_class, pod_traits = self._classes.shared(class_of(pod)), pod_traits_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
             return
@@ -252,7 +252,7 @@ class ClusterCache:
         told = _condition_message(source)
         if record is None or record.pod != pod:
             told_before = record.told if record is not None else ""
-            before, record = record, PodRecord(pod, pod_class, kin, told_before, pod.status.nominated_node)
+            before, record = record, PodRecord(pod, pod_class, pod_traits, told_before, pod.status.nominated_node)
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.told = told or record.told
@@ -284,7 +284,7 @@ class ClusterCache:
     def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:
             self._unindex(before.pod)
-            if (before.pod_class, before.kin) != (record.pod_class, record.kin):
+            if (before.pod_class, before.pod_traits) != (record.pod_class, record.pod_traits):
                 self._past(before)
         pod = record.pod
         self._pods[pod.uid] = record
@@ -303,12 +303,20 @@ class ClusterCache:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
         subject, priority = self._job(pod.spec.gang.key) if pod.spec.gang else (None, None)
-        own = (pod.uid, pod.spec.node_name, record.pod_class, record.kin, pod, pod.spec.queue, PlacementState.BOUND)
+        own = (
+            pod.uid,
+            pod.spec.node_name,
+            record.pod_class,
+            record.pod_traits,
+            pod,
+            pod.spec.queue,
+            PlacementState.BOUND,
+        )
         charge = Charge(*own, subject, priority)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
         for change in undo:
-            if change.charge is None or change.charge.kin != charge.kin:
+            if change.charge is None or change.charge.pod_traits != charge.pod_traits:
                 self._tell(News(NewsKind.PODS))
             if change.charge is not None:
                 self._tell(freed(released(change.charge, charge)))
@@ -332,12 +340,12 @@ class ClusterCache:
         self._past(record)
 
     def _past(self, record: PodRecord) -> None:
-        """A class and kin that nobody is any more.
+        """A class and traits that no pod has any more.
 
         Answers about nodes are kept by what pods say of themselves, which is as much as their author likes: so they are
         forgotten by its size, and not by their number alone.
         """
-        self._history_characters += len(repr((record.pod_class, record.kin)))
+        self._history_characters += len(repr((record.pod_class, record.pod_traits)))
         if self._history_characters < _MOST_HISTORY_CHARACTERS:
             return
         self._history_characters = 0

@@ -9,11 +9,11 @@ from model.nodemetric import NodeMetric
 from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import NodeReport
+from scheduler.core.load.arrays import LoadArrays, load_arrays, with_changed_rows
 from scheduler.core.load.estimate import estimate, estimated_until
 from scheduler.core.load.node import REPORT_SECONDS, Assigned, Measured, NodeLoad, from_metric, from_report, node_load
-from scheduler.core.load.picture import LoadPicture, picture_of, redrawn
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import PodClass
+from scheduler.core.snapshot.podclass import PodClass
 
 
 class _Node(msgspec.Struct):
@@ -36,7 +36,7 @@ class _Node(msgspec.Struct):
 
 
 class Loads:
-    """`now` is Unix seconds by our clock. A picture computes nodes again that changed since the last one, no others."""
+    """`now` is Unix seconds by our clock. `arrays` computes nodes again that changed since the last one, no others."""
 
     def __init__(self, policy: LoadPolicy) -> None:
         self.policy = policy
@@ -46,12 +46,12 @@ class Loads:
         self._documented: set[str] = set()
         self._names: tuple[str, ...] = ()
         self._rows: dict[str, int] = {}
-        self._drawn: LoadPicture | None = None
+        self._arrays: LoadArrays | None = None
 
     def configure(self, policy: LoadPolicy) -> None:
         """Other settings hold; the pods on the nodes are to be put again."""
         self.policy = policy
-        self._drawn = None
+        self._arrays = None
 
     def metric(
         self, node: str, metric: NodeMetric | None, now: float, interval_seconds: float = REPORT_SECONDS
@@ -98,18 +98,18 @@ class Loads:
             known.metric, known.unfilled, known.live, known.limits = None, False, None, LoadLimits()
             self._settle(node)
 
-    def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
+    def arrays(self, names: tuple[str, ...], now: float) -> LoadArrays | None:
         """The loads of these nodes, in this order, to be changed at will; None where no node has metric or report."""
         if not self._documented:
             return None
-        if self._drawn is None or names != self._names:
+        if self._arrays is None or names != self._names:
             self._names, self._rows = names, {name: row for row, name in enumerate(names)}
-            self._drawn = picture_of([self._load(name) for name in names], self.policy, now)
+            self._arrays = load_arrays([self._load(name) for name in names], self.policy, now)
         else:
             changed = [(self._rows[name], self._load(name)) for name in sorted(self._changed) if name in self._rows]
-            self._drawn = redrawn(self._drawn, changed, now)
+            self._arrays = with_changed_rows(self._arrays, changed, now)
         self._changed.clear()
-        return self._drawn.copy()
+        return self._arrays.copy()
 
     def _assigned(self, pod: Pod, pod_class: PodClass, before: Assigned | None, now: float) -> Assigned:
         scheduled = pod.status.scheduled_seconds

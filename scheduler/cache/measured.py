@@ -10,8 +10,8 @@ from model.report import NodeReport
 from scheduler.cache.loads import Loads
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Ledger
+from scheduler.core.load.arrays import LoadArrays
 from scheduler.core.load.node import REPORT_SECONDS
-from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.policy import LoadPolicy
 
 _UNREAD = NodeMetric()
@@ -66,9 +66,9 @@ class MeasuredLoads:
         self._follow(now)
         self._loads.report(node, report, now)
 
-    def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
+    def arrays(self, names: tuple[str, ...], now: float) -> LoadArrays | None:
         """The loads of these nodes in this order, None where none has a NodeMetric or a report."""
-        return self._loads.picture(names, now) if self._follows else None
+        return self._loads.arrays(names, now) if self._follows else None
 
     def _follow(self, now: float) -> None:
         if not self._follows:

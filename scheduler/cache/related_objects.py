@@ -14,7 +14,7 @@ from kube.dialects.upstream import core_objects, storage
 from kube.informer import Change, ChangeKind
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from scheduler.core.picture.snapshot import RelatedObjects
+from scheduler.core.snapshot.snapshot import RelatedObjects
 
 
 class RelatedObjectsCache:

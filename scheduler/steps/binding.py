@@ -10,10 +10,10 @@ from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.groups import group_of
 from scheduler.core.ledger.charge import Charge
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.turn import Bind, BindingBatch, Turn
 
 
@@ -58,7 +58,7 @@ class Binding:
             assignment.uid,
             node,
             assignment.pod_class,
-            assignment.kin,
+            assignment.pod_traits,
             pod,
             candidate.workload.queue,
             subject=group_of(candidate.subject),

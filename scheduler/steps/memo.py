@@ -6,10 +6,10 @@ from collections.abc import Hashable
 
 from model.priority import PreemptionPolicy
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import NO_INTERPOD
 from scheduler.core.placement.place import Misfit
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption
+from scheduler.core.snapshot.podclass import NO_INTERPOD
 from scheduler.steps.preempting import UNDER_WAY
 
 

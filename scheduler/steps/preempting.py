@@ -15,7 +15,6 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.ledger.claim import Claim
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
@@ -34,6 +33,7 @@ from scheduler.core.preemption.progress import (
     advance,
     notice_seconds,
 )
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.turn import Eviction, Notice, Turn
 
 REASON = "PreemptionByScheduler"
@@ -137,13 +137,13 @@ class Preempting:
             row = rows.get(claimed.node, -1)
             if claimed.uid not in waiting or row < 0:
                 return None
-            if trial.room(claimed.pod_class, claimed.kin, candidate.requester)[row] < 1:
+            if trial.room(claimed.pod_class, claimed.pod_traits, candidate.requester)[row] < 1:
                 return None
-            assignment = Assignment(claimed.uid, row, claimed.pod_class, claimed.kin)
+            assignment = Assignment(claimed.uid, row, claimed.pod_class, claimed.pod_traits)
             trial.put((assignment,))
             assignments.append(assignment)
         first = assignments[0]
-        return Placed(tuple(assignments), working.report(first.pod_class, first.kin, candidate.requester))
+        return Placed(tuple(assignments), working.report(first.pod_class, first.pod_traits, candidate.requester))
 
     def sweep(
         self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float

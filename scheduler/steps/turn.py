@@ -9,10 +9,10 @@ from model.decision import Decision
 from model.placement import Placement
 from model.workload import Notes, WorkloadId
 from scheduler.cache.refusals import Refusal
-from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
-from scheduler.core.scores.table import NodeChoice
+from scheduler.core.scores.choice import NodeChoice
 from scheduler.ports import NamedObject
+from scheduler.settings_in_force import ConfigEvent
 
 
 class Bind(msgspec.Struct, frozen=True):

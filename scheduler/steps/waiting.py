@@ -17,9 +17,9 @@ from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import NOTHING, need_of
 from scheduler.ports import NamedObject
 from scheduler.settings import SchedulerSettings
+from scheduler.steps.capacity_holds import CapacityHolds
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.preempting import UNDER_WAY, text_of
-from scheduler.steps.room import Room
 from scheduler.steps.turn import Eviction, Turn
 
 _ORDINARY = (404, 409)
@@ -30,13 +30,18 @@ class Waiting:
     """Parks workloads in the backlog; gives up the room of those released or out of time."""
 
     def __init__(
-        self, cache: ClusterCache, backlog: Backlog, room: Room, statuses: GangStatuses, settings: SchedulerSettings
+        self,
+        cache: ClusterCache,
+        backlog: Backlog,
+        holds: CapacityHolds,
+        statuses: GangStatuses,
+        settings: SchedulerSettings,
     ) -> None:
         self.timeouts = GangTimeouts()
-        self.releases = Releases(settings.release, room.preempting.until)
+        self.releases = Releases(settings.release, holds.preempting.until)
         self._cache = cache
         self._backlog = backlog
-        self._room = room
+        self._holds = holds
         self._statuses = statuses
 
     def released(self, now: float) -> Turn:
@@ -44,7 +49,7 @@ class Waiting:
         turn = Turn()
         for release in self.releases.take(now):
             # Pods that nobody replaces leave it bound in part, and room is not kept for it for ever.
-            turn.add(self._room.let_go(release.subject, out_of_time=now if release.stay else None))
+            turn.add(self._holds.let_go(release.subject, out_of_time=now if release.stay else None))
             self._backlog.park(release.subject, now, woken=True)
             turn.add(self._said(explain.released(release, self._nodes, now)))
             turn.gang_events += self._statuses.announced(release)
@@ -57,7 +62,7 @@ class Waiting:
         """Gangs that found no place in time give up what is kept for them, and wait again."""
         turn = Turn()
         for hold in self.timeouts.take_expired(now):
-            turn.add(self._room.let_go(hold.subject, out_of_time=now))
+            turn.add(self._holds.let_go(hold.subject, out_of_time=now))
             self._backlog.park(hold.subject, now, woken=True)
             turn.add(self._said(explain.held(hold, self._nodes, now)))
             turn.timeouts += 1
@@ -69,7 +74,7 @@ class Waiting:
     ) -> tuple[Turn, str]:
         """It fits nowhere, whatever came of preemption; with what its pods are told."""
         self._backlog.park(candidate.subject, now, need=need_of(misfit.report))
-        self.timeouts.failed(candidate, now, self._room.preempting.until(candidate.subject))
+        self.timeouts.failed(candidate, now, self._holds.preempting.until(candidate.subject))
         quiet = isinstance(outcome, NoPreemption) and outcome.reason in UNDER_WAY
         verdict = explain.misfit(candidate, misfit, now, "" if quiet else text_of(outcome))
         turn = Turn(insights={candidate.subject: preemption_decision(candidate.subject, outcome, now)})
@@ -92,7 +97,7 @@ class Waiting:
 
     def set_aside(self, subject: WorkloadId, uids: tuple[str, ...], error: Exception, now: float) -> Turn:
         """An error of ours about one workload: nothing is kept for it, its pods are told, all others go on."""
-        turn = self._room.let_go(subject)
+        turn = self._holds.let_go(subject)
         self.timeouts.forget(subject)
         self._backlog.park(subject, now, need=NOTHING)
         turn.errors.append((subject, error))
@@ -121,4 +126,4 @@ class Waiting:
         return len(self._cache.nodes)
 
     def _said(self, verdict: explain.Verdict, *, quiet: bool = False) -> Turn:
-        return Turn(decisions=[verdict.decision], notes=self._room.conditions.tell(verdict, quiet=quiet))
+        return Turn(decisions=[verdict.decision], notes=self._holds.conditions.tell(verdict, quiet=quiet))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
@@ -68,15 +68,15 @@ class FakeEvictor:
     """Remembers what was asked for; outcomes are given by the test."""
 
     def __init__(self) -> None:
-        self.orders: list[Order] = []
+        self.orders: list[EvictionRequest] = []
         self.record = EvictionRecord()
-        self.outcomes: tuple[OrderOutcome, ...] = ()
+        self.outcomes: tuple[EvictionOutcome, ...] = ()
 
-    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         self.orders.extend(orders)
         self.record = record
 
-    def drain(self) -> tuple[OrderOutcome, ...]:
+    def drain(self) -> tuple[EvictionOutcome, ...]:
         taken, self.outcomes = self.outcomes, ()
         return taken
 

@@ -165,7 +165,7 @@ SCORE = Addition(
             },
         ),
         Edit(
-            "scheduler/core/scores/rows.py",
+            "scheduler/core/scores/node_scores.py",
             {
                 "    return load_scores(ask.load, ask.snapshot, ask.pod_class, None if isinstance(at, slice) else at)\n": (
                     "\n\ndef _free_pods(ask: ScoreAsk, at: Amounts | slice) -> Amounts:\n"
@@ -179,7 +179,7 @@ SCORE = Addition(
             },
         ),
         Edit(
-            "scheduler/configured.py",
+            "scheduler/settings_overlay.py",
             {'    ScorePlugin.SPREAD: "spread_weight",\n': '    ScorePlugin.FREE_PODS: "free_pods_weight",\n'},
         ),
     ),
@@ -192,11 +192,11 @@ from model.pod.pod import Pod
 from model.placement import ScoreTerm
 from model.resources import ResourceVector
 from model.scoring import ScorePlugin
-from scheduler.configured import overlaid
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import take
-from scheduler.core.scores.rows import ScoreAsk, row_scores
-from scheduler.core.scores.table import choice
+from scheduler.settings_overlay import overlaid
+from scheduler.core.snapshot.podclass import class_of
+from scheduler.core.snapshot.snapshot import take
+from scheduler.core.scores.node_scores import ScoreAsk, row_scores
+from scheduler.core.scores.choice import choice
 from scheduler.settings import SchedulerSettings
 
 config = '''

@@ -111,7 +111,7 @@ def test_never_loaded(loaded: dict[str, list[str]], name: str) -> None:
 
 PROGRAMS = {
     "scheduler": ("scheduler.__main__", NEVER[: NEVER.index("numpy")]),
-    "link process": ("scheduler.link_process", (*NEVER, "scheduler.cycle", "scheduler.core.picture.snapshot")),
+    "link process": ("scheduler.link_process", (*NEVER, "scheduler.cycle", "scheduler.core.snapshot.snapshot")),
     "admission": (
         "admission.__main__",
         ("rich", "typer", "pydantic", "requests", "kubernetes.client", "numpy", "grpc"),

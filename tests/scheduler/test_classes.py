@@ -12,7 +12,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.resources import BATCH_CPU
-from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
 
 PODS = 48
 TEXT = "x" * (1 << 20)
@@ -46,7 +46,7 @@ def of_kind(kind: type[Any]) -> list[Any]:
 def test_little_is_kept_of_pods_that_are_gone(least: int, where: str) -> None:
     """Made, judged and deleted again and again they take no memory for good; who stays is placed as before."""
     world = World().see(raw_node(batch_cpu="1000"))
-    others = {id(each) for each in of_kind(Kin)}
+    others = {id(each) for each in of_kind(PodTraits)}
     for number in range(PODS):
         pod = asking(number, least, where)
         world.see(pod).turn()
@@ -57,6 +57,6 @@ def test_little_is_kept_of_pods_that_are_gone(least: int, where: str) -> None:
     world.turn(after=100.0)
     asked = {dict(each.request).get(BATCH_CPU, 0) for each in of_kind(PodClass)} & set(range(least, least + PODS))
     assert len(asked) <= MOST_KEPT
-    assert len({each for each in of_kind(Kin) if id(each) not in others and each.affinity.anti_pods}) <= MOST_KEPT
+    assert len({each for each in of_kind(PodTraits) if id(each) not in others and each.affinity.anti_pods}) <= MOST_KEPT
     world.see(raw_pod("next", batch_cpu="900")).turn()
     assert world.binder.assigned["next"] == "n1"

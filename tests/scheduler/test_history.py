@@ -9,9 +9,9 @@ from scheduler_builders import node, pod, snapshot
 
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.scores.rows import ScoreAsk
-from scheduler.core.scores.table import choice
+from scheduler.core.scores.choice import choice
+from scheduler.core.scores.node_scores import ScoreAsk
+from scheduler.core.snapshot.podclass import class_of
 from scheduler.history import DecisionHistory
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRequest
 from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
-from agent.core.evict.new_orders import after_kills, due_by_now, ordered_out
-from agent.core.evict.order import Order, OrderOutcome
+from agent.core.evict.new_requests import after_kills, due_by_now, ordered_out
 from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
 from agent.core.evict.thrashing import remembered, thrashing
 from agent.core.evict.tick_facts import TickFacts, unit_of
@@ -43,7 +43,7 @@ class EvictionFacts(msgspec.Struct, frozen=True):
     strategy: EvictionStrategy
     best_effort_millis: int | None = None
     costs: Mapping[str, EvictionCost] = {}
-    outcomes: tuple[OrderOutcome, ...] = ()
+    outcomes: tuple[EvictionOutcome, ...] = ()
     kills: tuple[Kill, ...] = ()
     lent: tuple[Decision, ...] = ()
 
@@ -55,7 +55,7 @@ class Evictions(msgspec.Struct, frozen=True):
     """
 
     needs: tuple[Decision, ...] = ()
-    orders: tuple[Order, ...] = ()
+    orders: tuple[EvictionRequest, ...] = ()
     last_resort: LastResort | None = None
     read_back: Decision | None = None
 

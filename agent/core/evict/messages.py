@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core.evict.order import Order, OrderKind, OutcomeKind
+from agent.core.evict.eviction_request import EvictionRequest, EvictionRequestKind, OutcomeKind
 from agent.core.limit.watch import Kill
 from model.decision import Decision, Unit
 from model.explain import amount, sentence
@@ -19,7 +19,7 @@ _NOUNS = {Unit.BYTES: " of memory", Unit.MILLI_CPU: " of CPU"}
 class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     """The annotation; `outcome` is there once the order did not end the pod. Times are Unix seconds."""
 
-    kind: OrderKind
+    kind: EvictionRequestKind
     text: str
     decision: Decision
     grace_seconds: int | None = None
@@ -27,7 +27,7 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: OutcomeKind | None = None
 
 
-def annotation(order: Order, outcome: OutcomeKind | None = None) -> str:
+def annotation(order: EvictionRequest, outcome: OutcomeKind | None = None) -> str:
     """The annotation's value."""
     text = sentence(order.decision)
     told = _Told(order.kind, text, order.decision, order.grace_seconds, order.deadline_seconds, outcome)
@@ -41,7 +41,7 @@ def why(decision: Decision) -> str:
     return f"{text}; {decision.detail}" if decision.detail else text
 
 
-def pod_message(order: Order, outcome: OutcomeKind, detail: str = "") -> str:
+def pod_message(order: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
     """For the pod's Event: what happened to it, and why."""
     cause = why(order.decision)
     match outcome:
@@ -55,7 +55,7 @@ def pod_message(order: Order, outcome: OutcomeKind, detail: str = "") -> str:
     return f"Not evicted ({outcome.value}): {cause} ({detail})"
 
 
-def node_message(order: Order, outcome: OutcomeKind, detail: str = "") -> str:
+def node_message(order: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
     """For the node's Event: which pod, and the same words."""
     text = pod_message(order, outcome, detail)
     return f"Pod {order.namespace}/{order.name} {text[0].lower()}{text[1:]}"
@@ -68,7 +68,7 @@ def kill_message(kill: Kill) -> str:
     return f"{words(Reason.MEMORY_LAST_RESORT)}; {left} were left, the pod's end frees {freed}; {count} reached"
 
 
-def _when(order: Order) -> str:
+def _when(order: EvictionRequest) -> str:
     if order.deadline_seconds is None:
         return "as soon as it has reported a checkpoint"
     seconds = max(round(order.deadline_seconds - order.decision.at_seconds), 0)

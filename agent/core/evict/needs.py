@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
+from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import TickFacts, unit_of
 from agent.core.limit.memory_headroom import MemoryLevel, memory_levels
 from agent.core.observe.usage import best_effort_request_millis

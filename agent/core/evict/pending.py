@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent.core.evict.order import EvictionRecord, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.evict.order_queue import LONGEST_SECONDS
+from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, OutcomeKind, PendingVictim
+from agent.core.evict.request_queue import LONGEST_SECONDS
 from agent.core.evict.thrashing import Activities
 from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes
 from agent.core.limit.watch import LastResort
@@ -159,7 +159,7 @@ def _not_ahead(victim: PendingVictim, now: float) -> PendingVictim:
     )
 
 
-def heard(memory: EvictionMemory, outcomes: tuple[OrderOutcome, ...]) -> EvictionMemory:
+def heard(memory: EvictionMemory, outcomes: tuple[EvictionOutcome, ...]) -> EvictionMemory:
     """What became of earlier orders."""
     for outcome in outcomes:
         victim = memory.record.pending.get(outcome.uid)
@@ -168,7 +168,7 @@ def heard(memory: EvictionMemory, outcomes: tuple[OrderOutcome, ...]) -> Evictio
     return memory
 
 
-def _heard(memory: EvictionMemory, outcome: OrderOutcome, victim: PendingVictim) -> EvictionMemory:
+def _heard(memory: EvictionMemory, outcome: EvictionOutcome, victim: PendingVictim) -> EvictionMemory:
     if outcome.kind is OutcomeKind.CHECKPOINTED and victim.notified_until_seconds is not None:
         # Nothing is left to wait for.
         return memory.ordered(outcome.uid, msgspec.structs.replace(victim, notified_until_seconds=outcome.at_seconds))
@@ -188,7 +188,7 @@ def _accepted(victim: PendingVictim, at_seconds: float) -> PendingVictim:
     return msgspec.structs.replace(victim, since_seconds=at_seconds, until_seconds=until, accepted=True)
 
 
-def _refused(memory: EvictionMemory, outcome: OrderOutcome, victim: PendingVictim) -> EvictionMemory:
+def _refused(memory: EvictionMemory, outcome: EvictionOutcome, victim: PendingVictim) -> EvictionMemory:
     """It counts as not freed, and the rest after its order ends: the next candidate is taken at once."""
     times = memory.refused[outcome.uid].times + 1 if outcome.uid in memory.refused else 1
     first, longest = _BLOCKED_SECONDS if outcome.kind is OutcomeKind.BLOCKED else _FAILED_SECONDS

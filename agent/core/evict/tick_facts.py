@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
+from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.observe.observation import CgroupSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit

@@ -16,8 +16,8 @@ from scheduler.core.filters import podaffinity, spread, static, volumes
 from scheduler.core.filters.fit import Refused, after_room, before_room
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot, Mask
 
 CAUSES = (
     Reason.NODE_SELECTOR_MISMATCH,

@@ -20,8 +20,8 @@ from scheduler.core.filters import volumes
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.static import AFTER_ROOM, verdicts
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask
 
 NO_NODES = "no nodes available to schedule pods"
 _MOST_UNLISTED = 16

@@ -10,8 +10,8 @@ import numpy as np
 from scheduler.core.filters.fit import Refused, insufficient, shortage, too_small
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.static import verdicts
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot, Mask
 
 
 class Nearest(msgspec.Struct, frozen=True):

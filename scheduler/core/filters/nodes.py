@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from model.pod.affinity import NodeTerm
-from scheduler.core.picture.snapshot import Mask, NodeTraits
+from scheduler.core.snapshot.snapshot import Mask, NodeTraits
 
 
 def matching(traits: NodeTraits, terms: Iterable[NodeTerm]) -> Mask:

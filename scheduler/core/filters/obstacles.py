@@ -12,9 +12,9 @@ from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, Filte
 from scheduler.core.filters.podaffinity import affinity, anti_affinity, existing
 from scheduler.core.filters.ports import ports
 from scheduler.core.filters.spread import spread
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import NO_INTERPOD, InterPod, Kin, PodClass
-from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import NO_INTERPOD, InterPod, PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 
 class Obstacles(msgspec.Struct, frozen=True, eq=False):
@@ -50,12 +50,12 @@ def no_obstacles(size: int) -> Obstacles:
     return Obstacles(reason_of)
 
 
-def obstacles(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> Obstacles:
-    """What keeps one more pod of the class, seen by others as `kin`, from which nodes."""
-    asked = _filters(pod_class.interpod, objected=bool(pod_index.objections(kin)))
+def obstacles(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, pod_traits: PodTraits) -> Obstacles:
+    """What keeps one more pod of the class, seen by others as `pod_traits`, from which nodes."""
+    asked = _filters(pod_class.interpod, objected=bool(pod_index.objections(pod_traits)))
     if not asked:
         return no_obstacles(len(traits.labels))
-    request = FilterRequest(pod_index, traits, pod_class, kin)
+    request = FilterRequest(pod_index, traits, pod_class, pod_traits)
     return _combined(len(traits.labels), [filter_(request) for filter_ in asked])
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 import msgspec
 
 from model.pod.affinity import PodTerm
-from scheduler.core.picture.node_index import Column
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.pod_queries import Pods, namespaces_of
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.snapshot.node_index import Column
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.pod_queries import Pods, namespaces_of
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 _REMEMBERED = 1024
 
@@ -37,13 +37,13 @@ class FilterResult(msgspec.Struct, frozen=True, eq=False):
 
 
 class FilterRequest:
-    """One pod of a class, its Kin, the index of the other pods, and the nodes of `traits`."""
+    """One pod of a class, its PodTraits, the index of the other pods, and the nodes of `traits`."""
 
-    def __init__(self, pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> None:
+    def __init__(self, pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, pod_traits: PodTraits) -> None:
         self.pod_index = pod_index
         self.traits = traits
         self.pod_class = pod_class
-        self.kin = kin
+        self.pod_traits = pod_traits
 
     @property
     def size(self) -> int:
@@ -52,7 +52,7 @@ class FilterRequest:
     @cached_property
     def labels(self) -> Mapping[str, str]:
         """The pod's own labels."""
-        return dict(self.kin.labels)
+        return dict(self.pod_traits.labels)
 
     def column(self, key: str) -> Column:
         """A node label."""
@@ -60,13 +60,13 @@ class FilterRequest:
 
     def pods(self, term: PodTerm) -> Pods:
         """The pods that a term of this pod means."""
-        known, key = self.traits.index.namespaces, (term, self.kin.namespace)
+        known, key = self.traits.index.namespaces, (term, self.pod_traits.namespace)
         if key not in known:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            known[key] = namespaces_of(term, self.kin.namespace, self.traits.related.namespaces)
+            known[key] = namespaces_of(term, self.pod_traits.namespace, self.traits.related.namespaces)
         return Pods(term.selector, known[key])
 
     def matches_itself(self, pods: Pods) -> bool:
         """Whether this pod is one of those."""
-        return pods.holds(self.kin, self.labels)
+        return pods.holds(self.pod_traits, self.labels)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
-from scheduler.core.picture.pod_queries import PodsOfAll, TermKind
-from scheduler.core.picture.snapshot import LARGEST_AMOUNT, Amounts, Mask
+from scheduler.core.snapshot.pod_queries import PodsOfAll, TermKind
+from scheduler.core.snapshot.snapshot import LARGEST_AMOUNT, Amounts, Mask
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -53,7 +53,7 @@ def existing(request: FilterRequest) -> FilterResult:
     """No domain of a term that a resident holds against pods like this one holds such a resident."""
     namespaces = request.traits.related.namespaces
     by_key: dict[str, Mask] = {}
-    for held, rows in request.pod_index.held_about(request.kin, TermKind.ANTI, namespaces):
+    for held, rows in request.pod_index.held_about(request.pod_traits, TermKind.ANTI, namespaces):
         occupied = request.column(held.term.topology_key).occupied(rows)
         by_key[held.term.topology_key] = by_key.get(held.term.topology_key, occupied) | occupied
     if not by_key:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
-from scheduler.core.picture.pod_queries import PortUsers
+from scheduler.core.snapshot.pod_queries import PortUsers
 
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 

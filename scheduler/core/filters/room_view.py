@@ -9,8 +9,8 @@ import numpy as np
 
 from scheduler.core.filters import fit
 from scheduler.core.filters.static import verdicts
-from scheduler.core.picture.podclass import ClassMemo, PodClass
-from scheduler.core.picture.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask, Verdicts
+from scheduler.core.snapshot.podclass import ClassMemo, PodClass
+from scheduler.core.snapshot.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask, Verdicts
 
 _FEW = 6
 """Up to so many rows plain integers are faster than arrays."""

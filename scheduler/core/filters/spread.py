@@ -10,8 +10,8 @@ import numpy as np
 from model.pod.affinity import SpreadConstraint
 from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
 from scheduler.core.filters.static import selected, tolerated
-from scheduler.core.picture.pod_queries import Pods
-from scheduler.core.picture.snapshot import Mask
+from scheduler.core.snapshot.pod_queries import Pods
+from scheduler.core.snapshot.snapshot import Mask
 
 SPREAD = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -37,7 +37,7 @@ def spread(request: FilterRequest) -> FilterResult:
 
 
 def _counted(request: FilterRequest, constraint: SpreadConstraint) -> Pods:
-    return Pods(constraint.selector, frozenset((request.kin.namespace,)), staying=True)
+    return Pods(constraint.selector, frozenset((request.pod_traits.namespace,)), staying=True)
 
 
 def _eligible(request: FilterRequest, constraint: SpreadConstraint) -> Mask:

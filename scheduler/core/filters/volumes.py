@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.filters.nodes import matching
-from scheduler.core.picture.snapshot import Mask, NodeTraits, RelatedObjects
+from scheduler.core.snapshot.snapshot import Mask, NodeTraits, RelatedObjects
 
 CONFLICT = "node(s) had volume node affinity conflict"
 NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"

@@ -19,8 +19,8 @@ from scheduler.core.gangs.groups import subject_of
 from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import GangPart, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
-from scheduler.core.picture.assignment import Requester
-from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
+from scheduler.core.snapshot.assignment import Requester
+from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
 __all__ = [
     "Assembly",
@@ -42,14 +42,14 @@ _STRICTNESS = (PreemptionPolicy.NEVER, PreemptionPolicy.LOWER, PreemptionPolicy.
 class Candidate(msgspec.Struct, frozen=True):
     """A workload that may be placed.
 
-    `classes` holds the equivalence class of each of its pod sets, `kins` what others may see of each pod of each.
+    `classes` holds the equivalence class of each of its pod sets, `member_traits` what others may see of each pod.
     `profile` is the scheduler name that its pods ask for.
     """
 
     subject: WorkloadId
     workload: Workload
     classes: tuple[PodClass, ...]
-    kins: tuple[tuple[Kin, ...], ...] = ()
+    member_traits: tuple[tuple[PodTraits, ...], ...] = ()
     profile: str = ""
 
     @property
@@ -141,7 +141,7 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
         eligible_seconds=pod.created_seconds,
         preemption_policy=pod.spec.preemption_policy,
     )
-    return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.spec.scheduler_name)
+    return Candidate(subject, workload, (class_of(pod),), ((pod_traits_of(pod),),), pod.spec.scheduler_name)
 
 
 def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
@@ -165,9 +165,9 @@ def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
         topology=topology_of(parts),
         gangs=tuple((part.key, part.needed) for part in parts),
     )
-    kins = tuple(tuple(kin_of(pod) for pod in pods) for _, _, pods in sets)
+    member_traits = tuple(tuple(pod_traits_of(pod) for pod in pods) for _, _, pods in sets)
     profile = sets[0][2][0].spec.scheduler_name
-    return Candidate(subject, workload, tuple(found for _, found, _ in sets), kins, profile)
+    return Candidate(subject, workload, tuple(found for _, found, _ in sets), member_traits, profile)
 
 
 def _spec(parts: Sequence[GangPart]) -> GangSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scheduler.core.ledger.use_table import UseTable
-from scheduler.core.picture.podclass import PodClass
+from scheduler.core.snapshot.podclass import PodClass
 
 
 class Account:

@@ -9,7 +9,7 @@ from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE
 from model.workload import WorkloadId
-from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
+from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):
@@ -22,7 +22,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     uid: str
     node: str
     pod_class: PodClass
-    kin: Kin = Kin()
+    pod_traits: PodTraits = PodTraits()
     pod: Pod | None = None
     queue: str = DEFAULT_QUEUE
     state: PlacementState = PlacementState.ASSUMED
@@ -61,4 +61,6 @@ def charge_of(pod: Pod) -> Charge | None:
     """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
     if not pod.spec.node_name or pod.terminal:
         return None
-    return Charge(pod.uid, pod.spec.node_name, class_of(pod), kin_of(pod), pod, pod.spec.queue, PlacementState.BOUND)
+    return Charge(
+        pod.uid, pod.spec.node_name, class_of(pod), pod_traits_of(pod), pod, pod.spec.queue, PlacementState.BOUND
+    )

@@ -9,8 +9,8 @@ import msgspec
 
 from model.queue import DEFAULT_QUEUE
 from model.workload import WorkloadId
-from scheduler.core.picture.assignment import Assignment, Nominated
-from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.snapshot.assignment import Assignment, Nominated
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
 
 
 class ClaimKind(StrEnum):
@@ -26,7 +26,7 @@ class ClaimedPod(msgspec.Struct, frozen=True, gc=False):
     uid: str
     node: str
     pod_class: PodClass
-    kin: Kin = Kin()
+    pod_traits: PodTraits = PodTraits()
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     def on(self, rows: Mapping[str, int]) -> Nominated:
         """As assignments to rows, by node name; nodes without a row are left out."""
-        found = (Assignment(p.uid, rows[p.node], p.pod_class, p.kin) for p in self.pods if p.node in rows)
+        found = (Assignment(p.uid, rows[p.node], p.pod_class, p.pod_traits) for p in self.pods if p.node in rows)
         return Nominated(self.subject, self.priority, tuple(found))
 
 
@@ -62,4 +62,4 @@ class ClaimChange(msgspec.Struct, frozen=True, gc=False):
 
 def claimed(assignments: Iterable[Assignment], names: tuple[str, ...]) -> tuple[ClaimedPod, ...]:
     """Assignments to rows by the names of their nodes."""
-    return tuple(ClaimedPod(each.uid, names[each.row], each.pod_class, each.kin) for each in assignments)
+    return tuple(ClaimedPod(each.uid, names[each.row], each.pod_class, each.pod_traits) for each in assignments)

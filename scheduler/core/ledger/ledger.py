@@ -21,8 +21,8 @@ from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.ledger.use_table import UseTable
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 __all__ = ["ChargeChange", "Charge", "Ledger", "Move", "charge_of"]
 
@@ -36,7 +36,7 @@ AnyChange: TypeAlias = ChargeChange | ClaimChange
 class Move(msgspec.Struct, frozen=True, gc=False):
     """A pod that others' terms may see came to a node (`count` 1) or left it (−1)."""
 
-    kin: Kin
+    pod_traits: PodTraits
     node: str
     count: int
 
@@ -200,10 +200,10 @@ class Ledger:
 
     def _moved(self, charges: Sequence[Charge], count: int) -> None:
         for charge in charges:
-            if charge.kin.affinity is not NOWHERE and charge.kin.affinity != NOWHERE:
+            if charge.pod_traits.affinity is not NOWHERE and charge.pod_traits.affinity != NOWHERE:
                 self.with_terms += count
         for moves in self._followers:
-            moves.extend(Move(charge.kin, charge.node, count) for charge in charges)
+            moves.extend(Move(charge.pod_traits, charge.node, count) for charge in charges)
 
 
 def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str], Sequence[Charge]]]:

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 
 from scheduler.core.ledger.ledger import Ledger, Move
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 
 class LivePodIndex:
@@ -47,7 +47,7 @@ class LivePodIndex:
         for move in self._moves:
             row = snapshot.rows.get(move.node)
             if row is not None:
-                pod_index.put(move.kin, row, move.count)
+                pod_index.put(move.pod_traits, row, move.count)
         self._moves.clear()
 
     def _renumber(self, pod_index: PodIndex, snapshot: ClusterSnapshot) -> None:
@@ -55,7 +55,7 @@ class LivePodIndex:
         old = {name: row for row, name in enumerate(self._names)}
         for move in self._moves:
             if move.node in old:
-                pod_index.put(move.kin, old[move.node], move.count)
+                pod_index.put(move.pod_traits, old[move.node], move.count)
         self._moves.clear()
         rows = np.array([snapshot.rows.get(name, -1) for name in self._names], np.int64)
         pod_index.remap(rows, len(snapshot.names))
@@ -65,4 +65,4 @@ class LivePodIndex:
     def _arrive(self, pod_index: PodIndex, snapshot: ClusterSnapshot, nodes: Collection[str]) -> None:
         """Pods on nodes that were not known before."""
         found = [charge for charge in self.ledger.charges() if charge.node in nodes] if nodes else []
-        pod_index.put_all((charge.kin for charge in found), (snapshot.rows[charge.node] for charge in found))
+        pod_index.put_all((charge.pod_traits for charge in found), (snapshot.rows[charge.node] for charge in found))

@@ -15,7 +15,7 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.residents import Residents, flags_of
 from scheduler.core.ledger.use_table import UseTable
-from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 _Kind = TypeVar("_Kind", bound=np.generic)
 

@@ -13,7 +13,7 @@ from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
-from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 class Flag(IntFlag):

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts
 
 LARGEST_REQUEST = 1 << 53
 LARGEST_USE = 1 << 61

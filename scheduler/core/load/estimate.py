@@ -13,7 +13,7 @@ from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import ClassMemo, PodClass
+from scheduler.core.snapshot.podclass import ClassMemo, PodClass
 
 _UNASKED_CPU_MILLIS = 250
 _UNASKED_MEMORY_BYTES = 200 << 20

@@ -10,10 +10,10 @@ import numpy as np
 
 from model.qos import PriorityBand
 from model.resources import CPU, MEMORY
+from scheduler.core.load.arrays import LoadArrays, capacities
 from scheduler.core.load.estimate import estimate
-from scheduler.core.load.picture import LoadPicture, capacities
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 EXPIRED = "node(s) nodeMetric expired"
 EXCEEDED = "node(s) {} usage exceed threshold"
@@ -33,22 +33,22 @@ class LoadRoom(msgspec.Struct, frozen=True, eq=False):
     reasons: tuple[str, ...] = REASONS
 
 
-def load_room(picture: LoadPicture | None, snapshot: ClusterSnapshot, pod_class: PodClass) -> LoadRoom | None:
+def load_room(arrays: LoadArrays | None, snapshot: ClusterSnapshot, pod_class: PodClass) -> LoadRoom | None:
     """None where nothing is limited for the class: no limit is set, or none holds for it."""
-    if picture is None or pod_class.estimate.unlimited or not (picture.limits.any or picture.policy.filter_expired):
+    if arrays is None or pod_class.estimate.unlimited or not (arrays.limits.any or arrays.policy.filter_expired):
         return None
-    limits = picture.limits
+    limits = arrays.limits
     by_prod = np.asarray(limits.prod.any(axis=1))
     if pod_class.estimate.band is not PriorityBand.PROD:
         by_prod = np.zeros_like(by_prod)
     percents = np.where(by_prod[:, None], limits.prod, limits.usage)
-    used = np.where(by_prod[:, None], picture.prod.used, picture.limited.used)
-    measured = np.isfinite(np.where(by_prod, picture.prod.seconds, picture.limited.seconds))
-    expired = np.where(by_prod, picture.expired(picture.prod), picture.expired(picture.limited))
-    expired &= picture.policy.filter_expired
+    used = np.where(by_prod[:, None], arrays.prod.used, arrays.limited.used)
+    measured = np.isfinite(np.where(by_prod, arrays.prod.seconds, arrays.limited.seconds))
+    expired = np.where(by_prod, arrays.expired(arrays.prod), arrays.expired(arrays.limited))
+    expired &= arrays.policy.filter_expired
     reason_of = np.full(len(expired), -1, np.int64)
     most = np.full(len(expired), UNLIMITED, np.int64)
-    usage = estimate(pod_class, picture.policy)
+    usage = estimate(pod_class, arrays.policy)
     checked = measured & ~expired
     for index, (resource, each) in enumerate(((CPU, usage.cpu_millis), (MEMORY, usage.memory_bytes))):
         total = capacities(snapshot, resource)
@@ -57,7 +57,7 @@ def load_room(picture: LoadPicture | None, snapshot: ClusterSnapshot, pod_class:
         reason = 1 + 2 * index + (limits.aggregated & ~by_prod)
         reason_of = np.where((fitting < 1) & (reason_of < 0), reason, reason_of)
         most = np.minimum(most, fitting)
-    if not picture.policy.place_when_expired:
+    if not arrays.policy.place_when_expired:
         reason_of, most = np.where(expired, 0, reason_of), np.where(expired, 0, most)
     return LoadRoom(reason_of, most)
 

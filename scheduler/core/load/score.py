@@ -12,26 +12,26 @@ import numpy as np
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY
+from scheduler.core.load.arrays import ALL, LoadArrays, LoadView, capacities
 from scheduler.core.load.estimate import estimate
-from scheduler.core.load.picture import ALL, LoadPicture, LoadView, capacities
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.percent import percent
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.snapshot.percent import percent
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot, Mask
 
 
 def load_scores(
-    picture: LoadPicture, snapshot: ClusterSnapshot, pod_class: PodClass, rows: Amounts | None = None
+    arrays: LoadArrays, snapshot: ClusterSnapshot, pod_class: PodClass, rows: Amounts | None = None
 ) -> Amounts:
     """0 to 100 for `rows` (None: all), with one more pod of the class there; 0 where the use is unknown or expired."""
-    policy = picture.policy
+    policy = arrays.policy
     by_prod = policy.score_prod_usage and pod_class.estimate.band is PriorityBand.PROD
-    view = picture.prod if by_prod else picture.scored
+    view = arrays.prod if by_prod else arrays.scored
     at = ALL if rows is None else rows
     used = np.maximum(view.used[at].T, 0) + _pair(estimate(pod_class, policy))
     total = np.array((capacities(snapshot, CPU, at), capacities(snapshot, MEMORY, at)))
     free = percent(np.maximum(total - used, 0), np.maximum(total, 1))
-    return _weighted(policy, free) * _fresh(picture, view, at)
+    return _weighted(policy, free) * _fresh(arrays, view, at)
 
 
 @lru_cache(maxsize=4096)
@@ -51,7 +51,7 @@ def _weighted(policy: LoadPolicy, free: Amounts) -> Amounts:
     return np.asarray(total // (policy.cpu_weight + policy.memory_weight + policy.dominant_weight))
 
 
-def _fresh(picture: LoadPicture, view: LoadView, at: Amounts | slice) -> Mask:
+def _fresh(arrays: LoadArrays, view: LoadView, at: Amounts | slice) -> Mask:
     """Whether the use of each row is known and recent enough."""
-    oldest = picture.now - picture.policy.expiry_seconds if picture.policy.expiry_seconds > 0 else -np.inf
+    oldest = arrays.now - arrays.policy.expiry_seconds if arrays.policy.expiry_seconds > 0 else -np.inf
     return np.asarray(view.seconds[at] > oldest)

@@ -10,11 +10,11 @@ from model.reason import Reason
 from scheduler.core.filters import fit
 from scheduler.core.filters.cause import cause
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.fill import FillOptions, Group, PlacementTrial, fill
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
-from scheduler.core.scores.table import NodeChoice
+from scheduler.core.scores.choice import NodeChoice
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -29,14 +29,14 @@ class Placed(msgspec.Struct, frozen=True):
 class Misfit(msgspec.Struct, frozen=True):
     """`fits` of the waiting members would fit, fewer than needed; the rest is about the next member after those.
 
-    `short` and `kin` are that member's.
+    `short` and `pod_traits` are that member's.
     """
 
     fits: int
     report: fit.FitReport
     cause: Reason = Reason.UNSCHEDULABLE
     short: PodClass = PodClass()
-    kin: Kin = Kin()
+    pod_traits: PodTraits = PodTraits()
 
 
 class MemberGroups(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ def party_of(working: WorkingSnapshot, candidate: Candidate) -> MemberGroups:
     """Members that differ only in what residents' terms say of them are groups of their own."""
     workload = candidate.workload
     grouped = bool(workload.gangs)
-    kins = candidate.kins or tuple((Kin(),) * pods.count for pods in workload.pod_sets)
-    sets = zip(candidate.classes, workload.pod_sets, kins, strict=True)
+    member_traits = candidate.member_traits or tuple((PodTraits(),) * pods.count for pods in workload.pod_sets)
+    sets = zip(candidate.classes, workload.pod_sets, member_traits, strict=True)
     groups = [Group(pod_class, pods.uids, own, pods.gang if grouped else "") for pod_class, pods, own in sets]
     if working.indexed:
         groups = [part for group in groups for part in _apart(working, group)]
@@ -75,20 +75,20 @@ def party_of(working: WorkingSnapshot, candidate: Candidate) -> MemberGroups:
 
 def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
     members: dict[object, list[int]] = {}
-    known: dict[Kin, object] = {}
-    for index, kin in enumerate(group.kins):
-        if kin not in known:
-            known[kin] = working.pod_index.objections(kin)
-        members.setdefault(known[kin], []).append(index)
+    known: dict[PodTraits, object] = {}
+    for index, pod_traits in enumerate(group.member_traits):
+        if pod_traits not in known:
+            known[pod_traits] = working.pod_index.objections(pod_traits)
+        members.setdefault(known[pod_traits], []).append(index)
     for indexes in members.values():
-        uids, kins = tuple(group.uids[i] for i in indexes), tuple(group.kins[i] for i in indexes)
-        yield Group(group.pod_class, uids, kins, group.gang)
+        uids, member_traits = tuple(group.uids[i] for i in indexes), tuple(group.member_traits[i] for i in indexes)
+        yield Group(group.pod_class, uids, member_traits, group.gang)
 
 
 def attempt(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | None:
     """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
     orders = _orders(working.snapshot, party.groups)
-    before = working.report(party.first.pod_class, party.first.kins[0], how.requester)
+    before = working.report(party.first.pod_class, party.first.member_traits[0], how.requester)
     with PlacementTrial(working) as trial:
         whole = fill(trial, orders[0], party.counts, how)
     if whole.short is None or (
@@ -121,16 +121,16 @@ def misfit(
 ) -> Misfit:
     """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
     if working.silent:
-        return Misfit(0, working.report(party.first.pod_class, party.first.kins[0], how.requester))
+        return Misfit(0, working.report(party.first.pod_class, party.first.member_traits[0], how.requester))
     with PlacementTrial(working) as trial:
         whole = fill(trial, _orders(working.snapshot, party.groups)[0], party.counts, how)
         short = whole.short or party.first
         after = trial.working
-        outlook = after.outlook(short.pod_class, short.kins[0], how.requester)
+        outlook = after.outlook(short.pod_class, short.member_traits[0], how.requester)
         report = after.report_of(outlook, short.pod_class, how.requester, extra)
         free = after.free_for(how.requester)
         reason = cause(after.snapshot, free, short.pod_class, outlook.obstacles, outlook.refused)
-    return Misfit(len(whole.assignments), report, reason, short.pod_class, short.kins[0])
+    return Misfit(len(whole.assignments), report, reason, short.pod_class, short.member_traits[0])
 
 
 def _orders(snapshot: ClusterSnapshot, groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], ...]:

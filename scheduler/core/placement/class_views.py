@@ -11,15 +11,15 @@ from collections.abc import Hashable
 import numpy as np
 
 from scheduler.core.filters.room_view import RoomView
-from scheduler.core.load.picture import LoadPicture
-from scheduler.core.load.picture import LoadView as Use
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.load.arrays import LoadArrays
+from scheduler.core.load.arrays import LoadView as Use
 from scheduler.core.placement.domains import Domains, domains_of
 from scheduler.core.placement.row_log import RowLog
 from scheduler.core.placement.working_amounts import WorkingAmounts
+from scheduler.core.scores.node_scores import ScoreAsk, row_scores
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.scores.rows import ScoreAsk, row_scores
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 _REMEMBERED = 256
 
@@ -121,14 +121,14 @@ def _forget_oldest(views: dict[Hashable, RoomView] | dict[Hashable, _Scores]) ->
         del views[next(iter(views))]
 
 
-def _same_load(before: LoadPicture | None, after: LoadPicture | None) -> bool:
+def _same_load(before: LoadArrays | None, after: LoadArrays | None) -> bool:
     """Whether rows can be compared one by one."""
     if before is None or after is None:
         return before is after
     return before.policy == after.policy
 
 
-def _moved(before: LoadPicture, after: LoadPicture) -> Mask:
+def _moved(before: LoadArrays, after: LoadArrays) -> Mask:
     """Rows whose measured or estimated use differs, or came to be too old."""
     pairs = ((before.scored, after.scored), (before.prod, after.prod))
     moved = np.zeros(len(after.scored.used), bool)
@@ -137,5 +137,5 @@ def _moved(before: LoadPicture, after: LoadPicture) -> Mask:
     return moved
 
 
-def _fresh(picture: LoadPicture, use: Use) -> Mask:
-    return np.asarray(np.isfinite(use.seconds) & ~picture.expired(use))
+def _fresh(arrays: LoadArrays, use: Use) -> Mask:
+    return np.asarray(np.isfinite(use.seconds) & ~arrays.expired(use))

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from model.workload import TopologyLevel
-from scheduler.core.picture.snapshot import Amounts, NodeTraits
 from scheduler.core.placement.pack import pack
+from scheduler.core.snapshot.snapshot import Amounts, NodeTraits
 
 
 class Domains(msgspec.Struct, frozen=True, eq=False):

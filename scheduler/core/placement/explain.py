@@ -16,11 +16,11 @@ from scheduler.core.filters.fit import FitReport, fit_error
 from scheduler.core.filters.nearest import nearest
 from scheduler.core.gangs.assembly import Candidate, Hold
 from scheduler.core.gangs.release import Release
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Misfit, Placed
 from scheduler.core.placement.topology import unlabelled
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 NAME = "feasible nodes"
 NO_DOUBTS: Mapping[str, str] = {}
@@ -94,8 +94,8 @@ def nearest_text(
 
     `doubts` is what of a node's offer does not count, by node.
     """
-    pod_class, kin = _member(candidate, uid)
-    outlook = working.outlook(pod_class, kin, candidate.requester)
+    pod_class, pod_traits = _member(candidate, uid)
+    outlook = working.outlook(pod_class, pod_traits, candidate.requester)
     free = working.free_for(candidate.requester)
     refused = (*outlook.refused, *unlabelled(working, candidate.workload.topology))
     found = nearest(working.snapshot, free, pod_class, outlook.obstacles, refused)
@@ -107,10 +107,12 @@ def nearest_text(
     return f"node {found.node}: " + ", ".join([*lacking, *others, *doubt])
 
 
-def _member(candidate: Candidate, uid: str) -> tuple[PodClass, Kin]:
-    sets = zip(candidate.workload.pod_sets, candidate.classes, candidate.kins, strict=True)
+def _member(candidate: Candidate, uid: str) -> tuple[PodClass, PodTraits]:
+    sets = zip(candidate.workload.pod_sets, candidate.classes, candidate.member_traits, strict=True)
     members = [
-        (own, pod_class, kin) for pods, pod_class, kins in sets for own, kin in zip(pods.uids, kins, strict=True)
+        (own, pod_class, pod_traits)
+        for pods, pod_class, member_traits in sets
+        for own, pod_traits in zip(pods.uids, member_traits, strict=True)
     ]
     return next((found[1:] for found in members if found[0] == uid), members[0][1:])
 

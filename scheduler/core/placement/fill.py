@@ -9,11 +9,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.working_snapshot import Assignment, ClassResult, Requester, WorkingSnapshot
-from scheduler.core.scores.cluster import ScoredPod
 from scheduler.core.scores.policy import ScorePolicy
+from scheduler.core.scores.relative_scores import ScoredPod
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 Chooser: TypeAlias = Callable[[Amounts, int], Amounts]
 """Room by row and how many members → a row for each, ascending; fewer where there is no more room."""
@@ -24,19 +24,19 @@ class Group(msgspec.Struct, frozen=True):
 
     pod_class: PodClass
     uids: tuple[str, ...]
-    kins: tuple[Kin, ...]
+    member_traits: tuple[PodTraits, ...]
     gang: str = ""
 
     def after(self, number: int) -> Group:
         """Without its first members."""
-        return Group(self.pod_class, self.uids[number:], self.kins[number:], self.gang)
+        return Group(self.pod_class, self.uids[number:], self.member_traits[number:], self.gang)
 
     def assignments(self, rows: Amounts) -> list[Assignment]:
         """Its first members on these rows."""
         pod_class = self.pod_class
         return [
-            Assignment(uid, row, pod_class, kin)
-            for uid, row, kin in zip(self.uids, rows.tolist(), self.kins, strict=False)
+            Assignment(uid, row, pod_class, pod_traits)
+            for uid, row, pod_traits in zip(self.uids, rows.tolist(), self.member_traits, strict=False)
         ]
 
 
@@ -105,7 +105,7 @@ def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, in
 
 
 def _assignments(trial: PlacementTrial, group: Group, want: int, how: FillOptions) -> list[Assignment]:
-    outlook = trial.working.outlook(group.pod_class, group.kins[0], how.requester)
+    outlook = trial.working.outlook(group.pod_class, group.member_traits[0], how.requester)
     if outlook.apart:
         return _one_by_one(trial, group, want, how)
     room = outlook.room if how.within is None else np.where(how.within, outlook.room, 0)
@@ -117,18 +117,18 @@ def _assignments(trial: PlacementTrial, group: Group, want: int, how: FillOption
 def _one_by_one(trial: PlacementTrial, group: Group, want: int, how: FillOptions) -> list[Assignment]:
     """Each to the row that scores best, as lone pods: where one is decides where the next may be."""
     assignments: list[Assignment] = []
-    for uid, kin in zip(group.uids[:want], group.kins, strict=False):
-        row = best_row(trial.working, ScoredPod(group.pod_class, kin, how.policy), how)
+    for uid, pod_traits in zip(group.uids[:want], group.member_traits, strict=False):
+        row = best_row(trial.working, ScoredPod(group.pod_class, pod_traits, how.policy), how)
         if row < 0:
             break
-        assignments.append(Assignment(uid, row, group.pod_class, kin))
+        assignments.append(Assignment(uid, row, group.pod_class, pod_traits))
         trial.assignment(assignments[-1:])
     return assignments
 
 
 def best_row(working: WorkingSnapshot, asker: ScoredPod, how: FillOptions) -> int:
     """The best row for one pod; −1 where there is none."""
-    outlook = working.outlook(asker.pod_class, asker.kin, how.requester)
+    outlook = working.outlook(asker.pod_class, asker.pod_traits, how.requester)
     if how.within is not None:
         outlook = ClassResult(np.where(how.within, outlook.room, 0))
     return working.best(asker, outlook)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.snapshot.snapshot import Amounts
 
 _NONE = np.zeros(0, np.int64)
 _NO_ROOM = np.iinfo(np.int64).max

@@ -14,7 +14,7 @@ from scheduler.core.placement.fill import FillOptions
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.topology import place_by_topology
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
-from scheduler.core.scores.cluster import ScoredPod
+from scheduler.core.scores.relative_scores import ScoredPod
 
 __all__ = ["Misfit", "Placed", "pack", "place"]
 
@@ -36,9 +36,9 @@ def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
 
 def _lone(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | Misfit:
     group = party.first
-    outlook = working.outlook(group.pod_class, group.kins[0], how.requester)
-    row, choice = working.choose(ScoredPod(group.pod_class, group.kins[0], how.policy), outlook)
+    outlook = working.outlook(group.pod_class, group.member_traits[0], how.requester)
+    row, choice = working.choose(ScoredPod(group.pod_class, group.member_traits[0], how.policy), outlook)
     if row < 0:
         return misfit(working, party, how)
     report = working.report_of(outlook, group.pod_class, how.requester)
-    return Placed((Assignment(group.uids[0], row, group.pod_class, group.kins[0]),), report, choice)
+    return Placed((Assignment(group.uids[0], row, group.pod_class, group.member_traits[0]),), report, choice)

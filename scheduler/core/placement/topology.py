@@ -15,11 +15,11 @@ from model.reason import Reason
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.filters.fit import FitReport, Refused
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.attempt import MemberGroups, Misfit, Placed, attempt, misfit
 from scheduler.core.placement.domains import Domains, TopologyDomains
 from scheduler.core.placement.fill import FillOptions, Group
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.snapshot.snapshot import Amounts
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
 _SHOWN_KEY = 63 + 1 + 253
@@ -80,7 +80,7 @@ class _At:
 
     def slots(self, working: WorkingSnapshot, group: Group, how: FillOptions) -> Amounts:
         """Per domain, how many of the group it holds; an upper bound where members keep apart."""
-        room = working.outlook(group.pod_class, group.kins[0], how.requester).room
+        room = working.outlook(group.pod_class, group.member_traits[0], how.requester).room
         return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
 
 
@@ -133,4 +133,4 @@ def _unlabelled(working: WorkingSnapshot, party: MemberGroups, key: str) -> Misf
     """A label that no node carries makes no domain, whatever room there is."""
     nodes, ahead = len(working.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
     report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)
-    return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.kins[0])
+    return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.member_traits[0])

@@ -9,15 +9,15 @@ from copy import copy
 import numpy as np
 
 from scheduler.core.filters.room_view import need_of
-from scheduler.core.load.picture import LoadPicture
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.load.arrays import LoadArrays
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 
 class WorkingAmounts:
     """What answers are about; the arrays are the working snapshot's own, and change with it."""
 
-    def __init__(self, snapshot: ClusterSnapshot, load: LoadPicture | None = None) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, load: LoadArrays | None = None) -> None:
         self.snapshot = snapshot
         self.free: Amounts = snapshot.free
         self.scored: Amounts = snapshot.scored.copy()

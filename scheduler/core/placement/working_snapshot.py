@@ -15,18 +15,18 @@ from scheduler.core.filters import fit
 from scheduler.core.filters.obstacles import Obstacles, obstacles
 from scheduler.core.filters.room_view import RoomView, need_of, plain
 from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.load.arrays import LoadArrays
 from scheduler.core.load.limit import LoadRoom, load_room
-from scheduler.core.load.picture import LoadPicture
-from scheduler.core.picture.assignment import Assignment, Nominated, Requester, net
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import NO_INTERPOD, Kin, PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 from scheduler.core.placement.class_views import Views
 from scheduler.core.placement.domains import Domains
 from scheduler.core.placement.working_amounts import WorkingAmounts
-from scheduler.core.scores.cluster import Compared, ScoredPod, cluster_scores
+from scheduler.core.scores.choice import NodeChoice, choice
 from scheduler.core.scores.policy import PROFILES, SchedulerProfile, ScorePolicy, policy_for
-from scheduler.core.scores.table import NodeChoice, choice
+from scheduler.core.scores.relative_scores import Compared, ScoredPod, cluster_scores
+from scheduler.core.snapshot.assignment import Assignment, Nominated, Requester, net
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import NO_INTERPOD, PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 __all__ = ["Assignment", "Background", "Nominated", "ClassResult", "Requester", "WorkingSnapshot"]
 
@@ -35,7 +35,7 @@ class Background(msgspec.Struct, frozen=True, eq=False):
     """What is known besides nodes and nominations; without `live_index` there are no pods but those put in here."""
 
     live_index: LivePodIndex | None = None
-    load: LoadPicture | None = None
+    load: LoadArrays | None = None
     profiles: tuple[SchedulerProfile, ...] = PROFILES
 
 
@@ -110,31 +110,31 @@ class WorkingSnapshot:
             self._pod_index = self._gather()
         return self._pod_index
 
-    def room(self, pod_class: PodClass, kin: Kin, requester: Requester) -> Amounts:
+    def room(self, pod_class: PodClass, pod_traits: PodTraits, requester: Requester) -> Amounts:
         """How many more pods of the class each row takes, all filters considered.
 
         Not to be written to, and valid until the working snapshot next changes; so is what `free` and `outlook` return.
         """
-        return self.outlook(pod_class, kin, requester).room
+        return self.outlook(pod_class, pod_traits, requester).room
 
-    def outlook(self, pod_class: PodClass, kin: Kin, requester: Requester) -> ClassResult:
+    def outlook(self, pod_class: PodClass, pod_traits: PodTraits, requester: Requester) -> ClassResult:
         """As `room`, with what is in the way."""
         held = self._held_against(requester)
         room = self._view(pod_class, held).room
         limit = load_room(self._state.load, self.snapshot, pod_class)
         if limit is not None:
             room = np.where(limit.reason_of < 0, np.minimum(room, limit.most), 0)
-        found = self._obstacles(pod_class, kin, held)
+        found = self._obstacles(pod_class, pod_traits, held)
         for each in found:
             room = np.where(each.reason_of < 0, room if each.most is None else np.minimum(room, each.most), 0)
         refused = tuple(pair for each in (limit, *found[1:]) if each is not None for pair in _refused(each))
         return ClassResult(room, found[0] if found else None, refused, any(each.apart for each in found))
 
-    def report(self, pod_class: PodClass, kin: Kin, requester: Requester) -> fit.FitReport:
+    def report(self, pod_class: PodClass, pod_traits: PodTraits, requester: Requester) -> fit.FitReport:
         """Why which number of nodes takes no more pod of the class."""
         if self.silent:
             return _SILENT
-        return self.report_of(self.outlook(pod_class, kin, requester), pod_class, requester)
+        return self.report_of(self.outlook(pod_class, pod_traits, requester), pod_class, requester)
 
     def report_of(
         self, outlook: ClassResult, pod_class: PodClass, requester: Requester, extra: Sequence[fit.Refused] = ()
@@ -260,28 +260,29 @@ class WorkingSnapshot:
         """Others' terms see these, or do not any more."""
         if self._pod_index is not None:
             for assignment in assignments:
-                self._pod_index.put(assignment.kin, assignment.row, count)
+                self._pod_index.put(assignment.pod_traits, assignment.row, count)
             return
         self._assigned.append((assignments, count))
         if any(
-            assignment.kin.affinity is not NOWHERE and assignment.kin.affinity != NOWHERE for assignment in assignments
+            assignment.pod_traits.affinity is not NOWHERE and assignment.pod_traits.affinity != NOWHERE
+            for assignment in assignments
         ):
             self._pod_index = self._gather()
 
     def _view(self, pod_class: PodClass, held: _Held) -> RoomView:
         return self._views.room(pod_class, held.key, held.amounts)
 
-    def _obstacles(self, pod_class: PodClass, kin: Kin, held: _Held) -> list[Obstacles]:
+    def _obstacles(self, pod_class: PodClass, pod_traits: PodTraits, held: _Held) -> list[Obstacles]:
         """What other pods keep from where: with those nominated and, as kube-scheduler asks twice, without them."""
         if not self._looks_around(pod_class):
             return []
         traits = self.snapshot.traits
-        found = [obstacles(self.pod_index, traits, pod_class, kin)]
+        found = [obstacles(self.pod_index, traits, pod_class, pod_traits)]
         if held.assignments:
             indexed = self.pod_index.copy()
             for assignment in held.assignments:
-                indexed.put(assignment.kin, assignment.row)
-            found.insert(0, obstacles(indexed, traits, pod_class, kin))
+                indexed.put(assignment.pod_traits, assignment.row)
+            found.insert(0, obstacles(indexed, traits, pod_class, pod_traits))
         return [each for each in found if each.reasons or each.apart or each.most is not None]
 
     def _looks_around(self, pod_class: PodClass) -> bool:
@@ -298,7 +299,7 @@ class WorkingSnapshot:
             known = live_index is not None and live_index.ledger.charge(assignment.uid) is not None
             number = count - 1 if known and count > 0 else count
             if number:
-                pod_index.put(assignment.kin, assignment.row, number)
+                pod_index.put(assignment.pod_traits, assignment.row, number)
         return pod_index
 
     def _held_against(self, requester: Requester) -> _Held:
@@ -324,7 +325,7 @@ class WorkingSnapshot:
 
 
 def _with_terms(nominated: Iterable[Nominated]) -> bool:
-    return any(assignment.kin.affinity != NOWHERE for held in nominated for assignment in held.assignments)
+    return any(assignment.pod_traits.affinity != NOWHERE for held in nominated for assignment in held.assignments)
 
 
 def _refused(limit: LoadRoom | Obstacles) -> list[fit.Refused]:

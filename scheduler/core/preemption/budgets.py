@@ -10,9 +10,9 @@ import numpy as np
 from model.budget import DisruptionBudget
 from model.pod.pod import Pod
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.podclass import Kin
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.victims import Victims
+from scheduler.core.snapshot.podclass import PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 
 class DisruptionBudgets:
@@ -20,7 +20,7 @@ class DisruptionBudgets:
 
     def __init__(self, victims: Victims, residents: Residents, budgets: Sequence[DisruptionBudget]) -> None:
         self._victims, self._residents, self._budgets = victims, residents, tuple(budgets)
-        self._known: dict[Kin, tuple[int, ...]] = {}
+        self._known: dict[PodTraits, tuple[int, ...]] = {}
 
     @cached_property
     def watched(self) -> frozenset[str]:
@@ -69,10 +69,10 @@ class DisruptionBudgets:
         pod, charge = self._residents.pods[slot], self._residents.charges[slot]
         if pod is None or charge is None or pod.namespace not in self.watched:
             return ()
-        found = self._known.get(charge.kin)
+        found = self._known.get(charge.pod_traits)
         if found is None:
             found = tuple(number for number, budget in enumerate(self._budgets) if _covers(budget, pod))
-            self._known[charge.kin] = found
+            self._known[charge.pod_traits] = found
         return tuple(number for number in found if pod.name not in self._budgets[number].disrupted) if found else ()
 
 

@@ -8,7 +8,7 @@ from operator import sub
 import msgspec
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 class RoomRequest(msgspec.Struct, frozen=True, eq=False):

@@ -11,7 +11,6 @@ from itertools import islice
 
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, room, taken, useful_rows
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.gang_cover import cover_with_gangs
@@ -19,6 +18,7 @@ from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least
 from scheduler.core.preemption.rows import clear_rows
 from scheduler.core.preemption.victim_groups import one_by_one, put_back_first, spread_to_gangs
 from scheduler.core.preemption.victims import OUTSIDE, Victims
+from scheduler.core.snapshot.snapshot import Amounts
 
 _TRIES = 1_000
 

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.budgets import DisruptionBudgets
 from scheduler.core.preemption.facts import PreemptionFacts
 from scheduler.core.preemption.victims import OUTSIDE, Victims, sorted_by
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
 Cost: TypeAlias = tuple[Price, tuple[str, ...]]

@@ -11,8 +11,8 @@ import numpy as np
 
 from model.resources import PODS
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 
 def needed_only(snapshot: ClusterSnapshot, candidate: Candidate) -> Candidate:
@@ -41,7 +41,7 @@ def _cut(candidate: Candidate, kept: list[int]) -> Candidate:
         candidate,
         workload=workload,
         classes=tuple(candidate.classes[i] for i in chosen),
-        kins=tuple(candidate.kins[i][: kept[i]] for i in chosen),
+        member_traits=tuple(candidate.member_traits[i][: kept[i]] for i in chosen),
     )
 
 

@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.preemption.capacity import Capacity, RoomRequest, room, taken
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.rows import clear_rows
+from scheduler.core.snapshot.snapshot import Amounts
 
 _LOOKED_AT = 4
 """Gangs compared again after each choice, for each member that is missing at first."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.facts import GangFacts
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 
 class GangStore(MutableMapping[WorkloadId, GangFacts]):

@@ -16,9 +16,9 @@ import numpy as np
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
 from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.picture.snapshot import Mask
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.snapshot.snapshot import Mask
 
 
 class LegalVictims(msgspec.Struct, frozen=True, eq=False):

@@ -10,9 +10,9 @@ from scheduler.core.filters.static import verdicts
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.working_snapshot import Nominated
 from scheduler.core.preemption.facts import PreemptionPlan
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 _KIND = ClaimKind.NOMINATED
 
@@ -98,7 +98,9 @@ def _admitted(pods: Iterable[ClaimedPod], snapshot: ClusterSnapshot) -> bool:
 
 
 def _named(candidate: Candidate, named: Mapping[str, str]) -> Iterable[ClaimedPod]:
-    for pods, pod_class, kins in zip(candidate.workload.pod_sets, candidate.classes, candidate.kins, strict=True):
-        for uid, kin in zip(pods.uids, kins, strict=True):
+    for pods, pod_class, member_traits in zip(
+        candidate.workload.pod_sets, candidate.classes, candidate.member_traits, strict=True
+    ):
+        for uid, pod_traits in zip(pods.uids, member_traits, strict=True):
             if uid in named:
-                yield ClaimedPod(uid, named[uid], pod_class, kin)
+                yield ClaimedPod(uid, named[uid], pod_class, pod_traits)

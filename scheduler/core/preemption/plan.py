@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
 from model.pod.pod import Pod
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts, PreemptionPlan, Tally
 from scheduler.core.preemption.problem import PreemptionProblem
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 
 def plan_of(

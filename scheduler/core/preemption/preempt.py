@@ -14,7 +14,6 @@ from model.priority import PreemptionPolicy
 from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.capacity import room
 from scheduler.core.preemption.choose import cheapest
@@ -22,6 +21,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, Preem
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
+from scheduler.core.snapshot.snapshot import Amounts
 
 _DOMAINS = 8
 """Domains whose victims are worked out in full; they are those that look cheapest."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.costs import NODE, VictimCosts
 from scheduler.core.preemption.victims import OUTSIDE
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 _MOST = 1 << 61
 

@@ -9,8 +9,6 @@ from scheduler.core.filters import fit
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Flag, Residents
 from scheduler.core.load.limit import load_room
-from scheduler.core.picture.podclass import NO_INTERPOD
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.capacity import Capacity, RoomRequest
 from scheduler.core.preemption.costs import VictimCosts
@@ -21,6 +19,8 @@ from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.terminating import KinRelevance, vacate
 from scheduler.core.preemption.trial import Trial
 from scheduler.core.preemption.victims import Victims, victims_of
+from scheduler.core.snapshot.podclass import NO_INTERPOD
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
@@ -99,10 +99,12 @@ def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], v
 
 def _plain(working: WorkingSnapshot, demand: Candidate) -> bool:
     """Whether other pods matter to the members by the room they take alone."""
-    for pod_class, kins in zip(demand.classes, demand.kins, strict=True):
-        if working.outlook(pod_class, kins[0], demand.requester).obstacles is None:
+    for pod_class, member_traits in zip(demand.classes, demand.member_traits, strict=True):
+        if working.outlook(pod_class, member_traits[0], demand.requester).obstacles is None:
             continue
-        if pod_class.interpod != NO_INTERPOD or any(working.pod_index.objections(kin) for kin in set(kins)):
+        if pod_class.interpod != NO_INTERPOD or any(
+            working.pod_index.objections(pod_traits) for pod_traits in set(member_traits)
+        ):
             return False
     return True
 

@@ -16,11 +16,11 @@ from math import comb
 import msgspec
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.capacity import RoomRequest, room
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.price import Prices, prices
 from scheduler.core.preemption.victims import Victims, sorted_by
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 _FEWEST_ROWS = 32
 _COMBINATIONS = 5_000

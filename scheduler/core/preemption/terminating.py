@@ -11,11 +11,11 @@ from model.selector import Selector
 from scheduler.core.filters.room_view import need_of
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.podclass import NO_INTERPOD, InterPod, Kin
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.preemption.demand import columns_of
+from scheduler.core.snapshot.podclass import NO_INTERPOD, InterPod, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 class KinRelevance:
@@ -25,21 +25,21 @@ class KinRelevance:
         interpods = {pod_class.interpod for pod_class in demand.classes}
         self.anybody = working.indexed or interpods != {NO_INTERPOD}
         self._selectors = tuple({selector for interpod in interpods for selector in _selectors(interpod)})
-        self._known: dict[Kin, bool] = {}
+        self._known: dict[PodTraits, bool] = {}
 
-    def __call__(self, kin: Kin) -> bool:
+    def __call__(self, pod_traits: PodTraits) -> bool:
         if not self.anybody:
             return False
-        known = self._known.get(kin)
+        known = self._known.get(pod_traits)
         if known is None:
-            known = self._known[kin] = self._matters(kin)
+            known = self._known[pod_traits] = self._matters(pod_traits)
         return known
 
-    def _matters(self, kin: Kin) -> bool:
+    def _matters(self, pod_traits: PodTraits) -> bool:
         """Namespaces are left aside: one too many does no harm."""
-        if kin.affinity != NOWHERE or kin.ports:
+        if pod_traits.affinity != NOWHERE or pod_traits.ports:
             return True
-        labels = dict(kin.labels)
+        labels = dict(pod_traits.labels)
         return any(selector.matches(labels) for selector in self._selectors)
 
 
@@ -58,9 +58,9 @@ def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, relev
     rows, classes = residents.rows[slots].astype(np.int64), residents.classes[slots]
     charges = [charge for slot in slots.tolist() if (charge := residents.charges[slot]) is not None]
     relevant_pods = (
-        Assignment(charge.uid, row, charge.pod_class, charge.kin)
+        Assignment(charge.uid, row, charge.pod_class, charge.pod_traits)
         for charge, row in zip(charges, rows.tolist(), strict=True)
-        if relevant(charge.kin)
+        if relevant(charge.pod_traits)
     )
     amounts = residents.class_requests[classes], residents.class_scored[classes]
     working.vacate(rows, [charge.pod_class for charge in charges], amounts, relevant_pods)

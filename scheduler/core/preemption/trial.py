@@ -8,7 +8,6 @@ import numpy as np
 
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.capacity import Capacity
@@ -17,6 +16,7 @@ from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, reprieve, reprieve_in_bulk
 from scheduler.core.preemption.terminating import FreedRoom, KinRelevance, vacate
 from scheduler.core.preemption.victim_groups import put_back_first, spread_to_gangs
+from scheduler.core.snapshot.snapshot import Amounts
 
 MOST_ROWS = 1_024
 """Rows that are cleared in thought, the cheapest first; kube-scheduler looks at a tenth of the nodes, 100 or more."""
@@ -112,7 +112,7 @@ class Trial:
 
     def _heeded(self, index: int) -> bool:
         charge = self._residents.charges[int(self._costs.victims.slots[index])]
-        return charge is None or self._relevant(charge.kin)
+        return charge is None or self._relevant(charge.pod_traits)
 
     def _widening(self, capacity: Capacity, pool: Amounts) -> Iterator[frozenset[int]]:
         ranked, number = rows_by_price(capacity, pool, self._costs, any_row=True)[:MOST_ROWS], capacity.want

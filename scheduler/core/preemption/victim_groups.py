@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.preemption.costs import VictimCosts
+from scheduler.core.snapshot.snapshot import Amounts
 
 VictimGroup: TypeAlias = tuple[int, ...]
 """Indexes of victims that go together, ascending."""

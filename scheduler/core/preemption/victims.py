@@ -9,9 +9,9 @@ import numpy as np
 
 from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.facts import GangFacts
 from scheduler.core.preemption.gang_store import stored
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 _SHORT = 1 << 16
 _MOST_LEVELS = 32

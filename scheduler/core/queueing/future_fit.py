@@ -13,11 +13,11 @@ from model.workload import PodSet, Workload
 from scheduler.core.filters import fit
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.picture.assignment import Assignment
-from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.queueing.reassign import unclaimed
+from scheduler.core.snapshot.assignment import Assignment
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 _WIDENING = 4
 """Rows are tried by the number that should do, then by so many times more, then all: three attempts at most."""
@@ -70,7 +70,7 @@ def minimum_of(candidate: Candidate) -> Candidate:
         candidate,
         workload=workload,
         classes=tuple(candidate.classes[index] for index in kept),
-        kins=tuple(candidate.kins[index][: sets[index].count] for index in kept),
+        member_traits=tuple(candidate.member_traits[index][: sets[index].count] for index in kept),
     )
 
 
@@ -115,5 +115,5 @@ def _assignments(residents: Residents, slots: Mask) -> list[Assignment]:
     for slot in np.flatnonzero(slots).tolist():
         charge = residents.charges[slot]
         if charge is not None:
-            found.append(Assignment(charge.uid, int(residents.rows[slot]), charge.pod_class, charge.kin))
+            found.append(Assignment(charge.uid, int(residents.rows[slot]), charge.pod_class, charge.pod_traits))
     return found

@@ -14,7 +14,7 @@ from model.node import Node
 from model.resources import PODS
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.ledger.charge import Charge
-from scheduler.core.picture.podclass import PodClass
+from scheduler.core.snapshot.podclass import PodClass
 
 _INSUFFICIENT = "Insufficient "
 _TOO_MANY_PODS = "Too many pods"

@@ -14,10 +14,10 @@ import numpy as np
 
 from scheduler.core.filters import fit
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.assignment import Assignment, Requester
-from scheduler.core.picture.podclass import NO_INTERPOD, PodClass
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.snapshot.assignment import Assignment, Requester
+from scheduler.core.snapshot.podclass import NO_INTERPOD, PodClass
+from scheduler.core.snapshot.snapshot import Amounts
 
 _LOWEST = -(1 << 31)
 

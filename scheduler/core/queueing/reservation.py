@@ -27,14 +27,14 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.assignment import Assignment, Nominated
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.queueing.future_fit import future_fit, minimum_of, will_fit
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.reassign import reassign
+from scheduler.core.snapshot.assignment import Assignment, Nominated
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 
 class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from model.scoring import ScoringStrategyType
-from scheduler.core.picture.percent import FULL, percent
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.scores.policy import ScorePolicy, ShapePoint
+from scheduler.core.snapshot.percent import FULL, percent
+from scheduler.core.snapshot.snapshot import Amounts
 
 
 def fit_scores(policy: ScorePolicy, requested: Amounts, allocatable: Amounts, weights: Amounts) -> Amounts:

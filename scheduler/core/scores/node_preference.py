@@ -14,7 +14,7 @@ from model.pod.affinity import PreferredNodes
 from model.pod.spec import Toleration
 from scheduler.core.filters.nodes import matching
 from scheduler.core.filters.static import tolerates
-from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 _EFFECT = TaintEffect.PREFER_NO_SCHEDULE
 

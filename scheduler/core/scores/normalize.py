@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.picture.percent import FULL
-from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.snapshot.percent import FULL
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 
 def by_largest(raw: Amounts, feasible: Mask) -> Amounts:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from model.pod.affinity import PodTerm
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.pod_queries import TermKind, namespaces_of
-from scheduler.core.picture.podclass import Kin, PodClass
-from scheduler.core.picture.snapshot import Amounts, NodeTraits
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.pod_queries import TermKind, namespaces_of
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.core.snapshot.snapshot import Amounts, NodeTraits
 
 
 def pod_affinity(
-    pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin, required_weight: int
+    pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, pod_traits: PodTraits, required_weight: int
 ) -> Amounts | None:
     """By row, the weights of all pairs of pods that like (or, negative, dislike) to share its domains.
 
@@ -26,10 +26,10 @@ def pod_affinity(
     for wish in pod_class.interpod.affinity.preferred_pods:
         met = pod_index.counts(wish.term.selector, namespaces_of(wish.term, pod_class.interpod.namespace, labels))
         pairs.append((wish.term, wish.weight * met))
-    for held, bearers in pod_index.held_about(kin, TermKind.PREFERRED, labels):
+    for held, bearers in pod_index.held_about(pod_traits, TermKind.PREFERRED, labels):
         pairs.append((held.term, held.weight * bearers))
     if required_weight:
-        for held, bearers in pod_index.held_about(kin, TermKind.AFFINITY, labels):
+        for held, bearers in pod_index.held_about(pod_traits, TermKind.AFFINITY, labels):
             pairs.append((held.term, required_weight * bearers))
     pairs = [(term, weights) for term, weights in pairs if weights.any()]
     return _by_row(traits, pairs) if pairs else None

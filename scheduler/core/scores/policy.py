@@ -54,7 +54,9 @@ class ScorePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache
     affinity_weight: Annotated[_Weight, Meta(description="Weight of preferred node affinity (NodeAffinity).")] = 2
     taint_weight: Annotated[_Weight, Meta(description="Weight of PreferNoSchedule taints (TaintToleration).")] = 3
     spread_weight: Annotated[_Weight, Meta(description="Weight of ScheduleAnyway spreading (PodTopologySpread).")] = 2
-    company_weight: Annotated[_Weight, Meta(description="Weight of preferred pod affinity (InterPodAffinity).")] = 2
+    pod_affinity_weight: Annotated[
+        _Weight, Meta(description="Weight of preferred pod affinity (InterPodAffinity).")
+    ] = 2
     required_affinity_weight: Annotated[
         _Weight,
         Meta(description="What a resident's required affinity to the pod counts in that (hardPodAffinityWeight)."),

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from model.pod.affinity import SpreadConstraint
 from scheduler.core.filters.static import selected, tolerated
-from scheduler.core.picture.node_index import Column
-from scheduler.core.picture.percent import FULL
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import PodClass
-from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.snapshot.node_index import Column
+from scheduler.core.snapshot.percent import FULL
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import PodClass
+from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 _HOST = "kubernetes.io/hostname"
 

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agent.core.evict.decide import EvictionMemory, Evictions
-from agent.core.evict.order import EvictionRecord, Order, OrderKind, PendingVictim
+from agent.core.evict.eviction_request import EvictionRecord, EvictionRequest, EvictionRequestKind, PendingVictim
 from agent.core.lend.reclaimable import lending
 from agent.core.limit.decide import LimitMemory, decide_limits
 from agent.core.limit.plan import Write
@@ -260,7 +260,7 @@ def test_evictions(rig: Rig) -> None:
     result = rig.tick()
     need = Decision("node/n", "memory to free", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("used", 5),))
     gone = Decision("pod/default/job", "evict", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("in use", 5),))
-    order = Order(OrderKind.EVICT, "uid-job", "default", "job", gone, "used memory")
+    order = EvictionRequest(EvictionRequestKind.EVICT, "uid-job", "default", "job", gone, "used memory")
     victim = PendingVictim({"used memory": 5}, 10.0, 40.0, 30.0)
     told = msgspec.structs.replace(
         result,

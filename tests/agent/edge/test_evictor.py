@@ -13,9 +13,16 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from agent.core.evict.eviction_request import (
+    EvictionOutcome,
+    EvictionRecord,
+    EvictionRequest,
+    EvictionRequestKind,
+    OutcomeKind,
+    PendingVictim,
+)
 from agent.core.evict.messages import ANNOTATION
-from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.evict.order_queue import BOUND, LONGEST_SECONDS
+from agent.core.evict.request_queue import BOUND, LONGEST_SECONDS
 from agent.core.limit.watch import Kill, PreparedVictim
 from agent.edge.evictor import ApiEvictor, EvictorContext
 from embedded.tests.apiserver.conftest import Live
@@ -36,16 +43,18 @@ EVICTED, NOTIFIED = OutcomeKind.EVICTED, OutcomeKind.NOTIFIED
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def order(name: str = "a", kind: OrderKind = OrderKind.EVICT, uid: str = "", **more: Any) -> Order:
+def order(
+    name: str = "a", kind: EvictionRequestKind = EvictionRequestKind.EVICT, uid: str = "", **more: Any
+) -> EvictionRequest:
     reason = Reason.BE_MEMORY_EVICT
     decision = Decision(
         f"pod/default/{name}", "evict", 1024, Unit.BYTES, reason, (Term("memory", 1024),), at_seconds=100.0
     )
-    return Order(kind, uid or f"uid-{name}", "default", name, decision, **more)
+    return EvictionRequest(kind, uid or f"uid-{name}", "default", name, decision, **more)
 
 
-def notice(name: str = "a") -> Order:
-    return order(name, OrderKind.NOTIFY, deadline_seconds=130.0)
+def notice(name: str = "a") -> EvictionRequest:
+    return order(name, EvictionRequestKind.NOTIFY, deadline_seconds=130.0)
 
 
 def refusal(status: int, reason: str = "", message: str = "no", **details: Any) -> Answer:
@@ -80,7 +89,7 @@ class Rig:
         self.saves: list[EvictionRecord] = []
         self.disk_error: OSError | None = None
         self.before_save: Callable[[], None] = lambda: None
-        self.outcomes: list[OrderOutcome] = []
+        self.outcomes: list[EvictionOutcome] = []
         self._client = client
         self.evictor = self.make()
 
@@ -104,7 +113,7 @@ class Rig:
                 self.outcomes += self.evictor.drain()
                 await asyncio.sleep(0.005)
 
-    async def answered(self, count: int = 1) -> list[OrderOutcome]:
+    async def answered(self, count: int = 1) -> list[EvictionOutcome]:
         """The next outcomes."""
         self.outcomes += self.evictor.drain()
         await self.until(lambda: len(self.outcomes) >= count)
@@ -161,7 +170,7 @@ def test_a_pod_is_told_and_evicted(world: World) -> None:
     async def scene(rig: Rig) -> None:
         rig.evictor.submit((order(),), KEPT)
         (outcome,) = await rig.answered()
-        assert outcome == OrderOutcome("uid-a", EVICTED, 1000.0)
+        assert outcome == EvictionOutcome("uid-a", EVICTED, 1000.0)
 
     rig = world.play(scene)
     (patched, posted) = world.server.requests
@@ -444,7 +453,7 @@ def test_what_the_disk_held_at_the_start_is_known(world: World) -> None:
     async def scene(rig: Rig) -> None:
         rig.evictor.checkpointed("u")
         (outcome,) = await rig.answered()
-        assert outcome == OrderOutcome("u", OutcomeKind.CHECKPOINTED, 1000.0)
+        assert outcome == EvictionOutcome("u", OutcomeKind.CHECKPOINTED, 1000.0)
 
     assert world.play(scene, saved=EvictionRecord(pending={"u": victim})).saves == []
 

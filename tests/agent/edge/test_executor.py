@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.evict.order import EvictionRecord
+from agent.core.evict.eviction_request import EvictionRecord
 from agent.core.limit.plan import Write
 from agent.core.observe.knobs import V1_QUOTA_FILE
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value

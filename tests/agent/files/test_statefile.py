@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.evict.order import EvictionRecord, PendingVictim
+from agent.core.evict.eviction_request import EvictionRecord, PendingVictim
 from agent.core.observe.observation import Knob
 from agent.files.statefile import StateFile, originals_in
 from model.fault import ConfigurationFault

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from agent.core.evict.decide import EvictionMemory, Evictions
-from agent.core.evict.order import EvictionRecord, PendingVictim
+from agent.core.evict.eviction_request import EvictionRecord, PendingVictim
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.decide import NodeLimits
 from agent.core.limit.plan import Write

@@ -13,10 +13,10 @@ from model.pod.affinity import Affinity, PodTerm, SpreadConstraint
 from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.obstacles import Obstacles, obstacles
-from scheduler.core.picture.node_index import NodeIndex
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import class_of, kin_of
-from scheduler.core.picture.snapshot import ClusterSnapshot, RelatedObjects
+from scheduler.core.snapshot.node_index import NodeIndex
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, RelatedObjects
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -60,12 +60,12 @@ def pod_index(seen: ClusterSnapshot, residents: Iterable[tuple[Pod, str]]) -> Po
     """Each resident on the node it names."""
     there = PodIndex(len(seen.names))
     for resident, name in residents:
-        there.put(kin_of(resident), seen.names.index(name))
+        there.put(pod_traits_of(resident), seen.names.index(name))
     return there
 
 
 def asked(seen: ClusterSnapshot, there: PodIndex, wanted: Pod) -> Obstacles:
-    return obstacles(there, seen.traits, class_of(wanted), kin_of(wanted))
+    return obstacles(there, seen.traits, class_of(wanted), pod_traits_of(wanted))
 
 
 def told(found: Obstacles) -> list[str]:

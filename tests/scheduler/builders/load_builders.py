@@ -13,11 +13,11 @@ from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY
+from scheduler.core.load.arrays import LoadArrays, load_arrays
 from scheduler.core.load.node import Assigned, Measured, NodeLoad, node_load
-from scheduler.core.load.picture import LoadPicture, picture_of
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import PodClass, class_of
-from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.snapshot.podclass import PodClass, class_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 NOW = 10_000.0
 GIB = 1 << 30
@@ -62,8 +62,8 @@ def load(
     return node_load(metric, report, pods, policy, own)
 
 
-def picture(*loads: NodeLoad, policy: LoadPolicy = POLICY, now: float = NOW) -> LoadPicture:
-    return picture_of(loads, policy, now)
+def arrays_of(*loads: NodeLoad, policy: LoadPolicy = POLICY, now: float = NOW) -> LoadArrays:
+    return load_arrays(loads, policy, now)
 
 
 def nodes(count: int = 1, *, cpus: int = 96, gib: int = 512) -> ClusterSnapshot:

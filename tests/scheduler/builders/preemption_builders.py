@@ -18,11 +18,11 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.working_snapshot import Background, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
+from scheduler.core.snapshot.snapshot import take
 
 NOW = 10_000.0
 

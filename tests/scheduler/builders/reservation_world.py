@@ -10,12 +10,12 @@ from scheduler_builders import candidate, gang, in_group, node, pod
 from model.pod.pod import Pod
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.queueing.order import Ranking, in_order
 from scheduler.core.queueing.reservation import Reservations, ReservePolicy
+from scheduler.core.snapshot.podclass import class_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 SLOTS = 8
 """How many pods a node of this world takes."""
@@ -80,7 +80,7 @@ class World:
     ) -> None:
         names = working.snapshot.names
         self.ledger.assume(
-            Charge(assignment.uid, names[assignment.row], assignment.pod_class, assignment.kin)
+            Charge(assignment.uid, names[assignment.row], assignment.pod_class, assignment.pod_traits)
             for assignment in assignments
         )
         working.put(assignments)

@@ -15,7 +15,7 @@ from model.pod.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes, WorkloadId
 from scheduler.core.gangs.assembly import Candidate, assemble, roster
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 from tests.pods import make_pod
 
 SCHEDULER = "koord-scheduler"

@@ -1,4 +1,4 @@
-"""Loads keep what was measured and who is there; pictures show it and nothing older."""
+"""Loads keep what was measured and who is there; arrays show it and nothing older."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import NodeReport, Usage
 from scheduler.cache.loads import Loads
-from scheduler.core.load.picture import LoadPicture
+from scheduler.core.load.arrays import LoadArrays
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 NAMES = ("n1", "n2")
 POD = usage(13.6, 22.4)
@@ -39,7 +39,7 @@ def put(loads: Loads, one: Pod, node: str = "n1", now: float = NOW) -> None:
 
 def millis(loads: Loads, now: float = NOW) -> list[int]:
     """CPU in use by node."""
-    drawn = loads.picture(NAMES, now)
+    drawn = loads.arrays(NAMES, now)
     assert drawn is not None
     return [int(used) for used in drawn.scored.used[:, 0]]
 
@@ -55,7 +55,7 @@ def measured(policy: LoadPolicy = POLICY) -> Loads:
 def test_nothing_measured() -> None:
     loads = Loads(LoadPolicy())
     put(loads, prod_pod())
-    assert loads.picture(NAMES, NOW) is None
+    assert loads.arrays(NAMES, NOW) is None
 
 
 def test_measured() -> None:
@@ -83,7 +83,7 @@ def test_a_metric_that_is_deleted() -> None:
     millis(loads)
     loads.metric("n1", None, NOW)
     loads.metric("n2", None, NOW)
-    drawn = loads.picture(NAMES, NOW)
+    drawn = loads.arrays(NAMES, NOW)
     assert drawn is not None
     assert drawn.scored.used[:, 0].tolist() == [11_000, 0]
     assert drawn.scored.seconds[1] == float("-inf")
@@ -130,10 +130,10 @@ def test_the_time_of_binding_is_the_api_servers_word_and_ours_before() -> None:
 def test_limits_of_a_node() -> None:
     loads = measured(LoadPolicy(limits=UsageLimits(65)))
     loads.limits("n2", LoadLimits(UsageLimits(80)))
-    drawn = loads.picture(NAMES, NOW)
+    drawn = loads.arrays(NAMES, NOW)
     assert drawn is not None and drawn.limits.usage.tolist() == [[65, 0], [80, 0]]
     loads.limits("n2", LoadLimits())
-    drawn = loads.picture(NAMES, NOW)
+    drawn = loads.arrays(NAMES, NOW)
     assert drawn is not None and drawn.limits.usage.tolist() == [[65, 0], [65, 0]]
 
 
@@ -149,7 +149,7 @@ def test_a_node_that_is_gone() -> None:
 
 def test_what_a_turn_puts_stays_in_its_picture() -> None:
     loads = measured()
-    drawn = loads.picture(NAMES, NOW)
+    drawn = loads.arrays(NAMES, NOW)
     assert drawn is not None
     drawn.put(0, class_of(prod_pod()))
     assert millis(loads) == [10_000, 20_000]
@@ -161,13 +161,13 @@ def test_a_clock_that_is_ahead() -> None:
     loads.metric("n1", metric(10, at=NOW + 10_000), NOW)
     put(loads, prod_pod(), now=NOW + 1)
     assert millis(loads, NOW + 1) == [10_000 + POD.cpu_millis, 0]
-    drawn = loads.picture(NAMES, NOW + 300)
+    drawn = loads.arrays(NAMES, NOW + 300)
     assert drawn is not None and drawn.expired(drawn.scored).tolist() == [True, False]
 
 
 def expired(loads: Loads, now: float = NOW) -> list[bool]:
     """By node, of what limits count."""
-    drawn = loads.picture(NAMES, now)
+    drawn = loads.arrays(NAMES, now)
     assert drawn is not None
     return [bool(row) for row in drawn.copy().expired(drawn.limited)]
 
@@ -187,7 +187,7 @@ def test_a_metric_that_says_nothing_counts_as_expired() -> None:
     loads.forget("n2")
     assert expired(loads) == [False, False]
     loads.metric("n1", None, NOW)
-    assert loads.picture(NAMES, NOW) is None
+    assert loads.arrays(NAMES, NOW) is None
 
 
 def test_a_report_stands_in_for_a_metric_that_says_nothing() -> None:
@@ -196,7 +196,7 @@ def test_a_report_stands_in_for_a_metric_that_says_nothing() -> None:
     loads = Loads(policy)
     loads.metric("n1", NodeMetric(), NOW)
     loads.report("n1", report(11), NOW)
-    drawn = loads.picture(NAMES, NOW)
+    drawn = loads.arrays(NAMES, NOW)
     assert drawn is not None
     assert drawn.expired(drawn.limited).tolist() == [False, False]
     assert drawn.expired(drawn.prod).tolist() == [True, False]
@@ -215,14 +215,14 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=30))
 def test_pictures_taken_on_the_way_change_nothing(steps: list[tuple[str, str, int]]) -> None:
-    """Only changed nodes are computed again; the last picture is as if it were the first."""
+    """Only changed nodes are computed again; the last arrays is as if it were the first."""
     looked, fresh = Loads(LoadPolicy()), Loads(LoadPolicy())
     for index, step in enumerate(steps):
         for loads in (looked, fresh):
             apply(loads, step, NOW + index)
         if step[0] == "look":
-            looked.picture(NAMES, NOW + index)
-    one, other = looked.picture(NAMES, NOW + 99), fresh.picture(NAMES, NOW + 99)
+            looked.arrays(NAMES, NOW + index)
+    one, other = looked.arrays(NAMES, NOW + 99), fresh.arrays(NAMES, NOW + 99)
     assert shown(one) == shown(other)
 
 
@@ -242,7 +242,7 @@ def apply(loads: Loads, step: tuple[str, str, int], now: float) -> None:
         loads.remove(f"uid-p{number}")
 
 
-def shown(drawn: LoadPicture | None) -> Any:
+def shown(drawn: LoadArrays | None) -> Any:
     if drawn is None:
         return None
     return (drawn.scored.used.tolist(), drawn.scored.seconds.tolist(), drawn.unfilled.tolist(), drawn.now)
@@ -253,6 +253,6 @@ def test_other_nodes(names: tuple[str, ...]) -> None:
     """Rows follow the names that are asked for, whatever was asked before."""
     loads = measured()
     millis(loads)
-    drawn = loads.picture(names, NOW)
+    drawn = loads.arrays(names, NOW)
     use = {"n0": 0, "n1": 10_000, "n2": 20_000}
     assert drawn is not None and drawn.scored.used[:, 0].tolist() == [use[name] for name in names]

@@ -21,7 +21,7 @@ def metric(status: Any) -> objects.NodeMetric:
 
 
 def expired(loads: MeasuredLoads) -> bool:
-    drawn = loads.picture(("n1",), NOW)
+    drawn = loads.arrays(("n1",), NOW)
     assert drawn is not None
     return bool(drawn.expired(drawn.limited)[0])
 
@@ -33,7 +33,7 @@ def test_an_unreadable_node_metric_says_nothing() -> None:
         loads.metric(metric(UNREADABLE), NOW, gone=False)
     assert expired(loads)
     loads.metric(metric(UNREADABLE), NOW, gone=True)
-    assert loads.picture(("n1",), NOW) is None
+    assert loads.arrays(("n1",), NOW) is None
 
 
 def test_a_node_metric_without_a_status() -> None:

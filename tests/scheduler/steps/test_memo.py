@@ -13,10 +13,10 @@ from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import class_of
 from scheduler.core.placement.attempt import Misfit
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption
+from scheduler.core.snapshot.podclass import class_of
 from scheduler.steps.memo import Memo
 from scheduler.steps.preempting import UNDER_WAY
 

@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, decide_evictions
-from agent.core.evict.order import USED_MEMORY, EvictionRecord, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.evict.order_queue import LONGEST_SECONDS
+from agent.core.evict.eviction_request import (
+    USED_MEMORY,
+    EvictionOutcome,
+    EvictionRecord,
+    EvictionRequestKind,
+    OutcomeKind,
+    PendingVictim,
+)
+from agent.core.evict.request_queue import LONGEST_SECONDS
 from agent.core.limit.watch import Kill, PreparedVictim
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, Missing, Stall
 from model.decision import Term, Unit
@@ -43,8 +50,8 @@ FULL = 7680
 FINE = 5000
 
 
-def outcome(uid: str, kind: OutcomeKind, at: float, retry: float = 0.0) -> OrderOutcome:
-    return OrderOutcome(uid, kind, NOW + at, "", retry)
+def outcome(uid: str, kind: OutcomeKind, at: float, retry: float = 0.0) -> EvictionOutcome:
+    return EvictionOutcome(uid, kind, NOW + at, "", retry)
 
 
 def reason(play: Play, used: int, at: float, **more: Any) -> Reason:
@@ -78,7 +85,7 @@ def test_memory_is_short() -> None:
         "BEMemoryEvict",
     )
     assert terms(need) == {"used": FULL * MIB, "lower threshold": -(10 * GIB * 68 // 100), "terminating": 0}
-    assert (order.kind, order.uid, order.namespace, order.name) == (OrderKind.EVICT, "a", "d", "a")
+    assert (order.kind, order.uid, order.namespace, order.name) == (EvictionRequestKind.EVICT, "a", "d", "a")
     assert (order.resource, order.grace_seconds, order.deadline_seconds) == (USED_MEMORY, None, None)
     decision = order.decision
     assert (decision.subject, decision.name, decision.value) == ("pod/d/a", "evict", GIB)
@@ -138,7 +145,7 @@ def test_a_notice_ends_with_no_longer_grace() -> None:
     play = Play(batch("a", 1024, grace_seconds=YEAR, eviction=notified(10.0)), batch("b", 1024))
     assert names(play.tick(FULL)) == ["notify a"]
     (order,) = play.tick(FULL, 10.0).orders
-    assert (order.kind, order.grace_seconds) == (OrderKind.EVICT, 300)
+    assert (order.kind, order.grace_seconds) == (EvictionRequestKind.EVICT, 300)
 
 
 def test_who_somebody_else_deletes_for_a_year_frees_nothing() -> None:
@@ -269,13 +276,13 @@ def test_notice_first() -> None:
     """The pod has its time, is credited meanwhile, and goes at the deadline; never sooner, never twice."""
     play = Play(batch("a", 1024, eviction=notified(20.0)), batch("b", 1000))
     (told,) = play.tick(FULL).orders
-    assert (told.kind, told.deadline_seconds, told.grace_seconds) == (OrderKind.NOTIFY, NOW + 20, None)
+    assert (told.kind, told.deadline_seconds, told.grace_seconds) == (EvictionRequestKind.NOTIFY, NOW + 20, None)
     assert told.decision.value == GIB
     assert play.memory.record.pending["a"].until_seconds > NOW + 50
     notified_outcome = (outcome("a", OutcomeKind.NOTIFIED, 1.0),)
     assert names(play.tick(FULL, 19.0, outcomes=notified_outcome)) == []
     (order,) = play.tick(FULL, 20.0).orders
-    assert (order.kind, order.name, order.grace_seconds) == (OrderKind.EVICT, "a", None)
+    assert (order.kind, order.name, order.grace_seconds) == (EvictionRequestKind.EVICT, "a", None)
     assert (order.decision.reason, order.decision.value) == (Reason.BE_MEMORY_EVICT, GIB)
     assert names(play.tick(FULL, 21.0)) == []
     assert play.memory.record.pending["a"].until_seconds == pytest.approx(NOW + 20 + 60 + 31 + 0.11 * GIB / 1e9)

@@ -7,15 +7,15 @@ import json
 import msgspec
 import pytest
 
+from agent.core.evict.eviction_request import EvictionRequest, EvictionRequestKind, OutcomeKind
 from agent.core.evict.messages import annotation, kill_message, node_message, pod_message
-from agent.core.evict.order import Order, OrderKind, OutcomeKind
 from agent.core.limit.watch import Kill, PreparedVictim
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 
 GIB = 1 << 30
-EVICT = Order(
-    OrderKind.EVICT,
+EVICT = EvictionRequest(
+    EvictionRequestKind.EVICT,
     "uid-a",
     "ns",
     "a",
@@ -30,7 +30,7 @@ EVICT = Order(
         detail="lowest priority",
     ),
 )
-NOTIFY = msgspec.structs.replace(EVICT, kind=OrderKind.NOTIFY, deadline_seconds=130.2)
+NOTIFY = msgspec.structs.replace(EVICT, kind=EvictionRequestKind.NOTIFY, deadline_seconds=130.2)
 CPU = msgspec.structs.replace(
     EVICT,
     grace_seconds=1,
@@ -69,7 +69,7 @@ POD_CASES = {
 
 
 @pytest.mark.parametrize(("order", "outcome", "detail", "text"), POD_CASES.values(), ids=POD_CASES)
-def test_a_pods_owner_learns_what_and_why(order: Order, outcome: OutcomeKind, detail: str, text: str) -> None:
+def test_a_pods_owner_learns_what_and_why(order: EvictionRequest, outcome: OutcomeKind, detail: str, text: str) -> None:
     """In words: no control files, no terms."""
     assert pod_message(order, outcome, detail) == text
 

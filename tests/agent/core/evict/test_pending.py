@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent.core.evict.order import USED_MEMORY, EvictionRecord, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.evict.order_queue import LONGEST_SECONDS
+from agent.core.evict.eviction_request import USED_MEMORY, EvictionOutcome, EvictionRecord, OutcomeKind, PendingVictim
 from agent.core.evict.pending import EvictionMemory, EvictionRefusal, at_present, by_clock, heard
+from agent.core.evict.request_queue import LONGEST_SECONDS
 from model.pod.status import PodPhase
 from tests.agent.core.evict.evicting import NOW, batch
 
@@ -24,7 +24,7 @@ def memory(pending: dict[str, PendingVictim] | None = None, **more: Any) -> Evic
 
 
 def answered(before: EvictionMemory, kind: OutcomeKind, at: float = NOW + 5, retry: float = 0.0) -> EvictionMemory:
-    return heard(before, (OrderOutcome("a", kind, at, "", retry),))
+    return heard(before, (EvictionOutcome("a", kind, at, "", retry),))
 
 
 def pods(*names: str, **more: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
+from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import ending_seconds, unit_of
 from model.decision import Unit
 from model.pod.spec import Container

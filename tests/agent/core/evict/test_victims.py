@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.needs import EvictionNeed
-from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import TickFacts
 from agent.core.evict.victims import GangAccount, choose, may_go
 from model.decision import Term

@@ -19,7 +19,7 @@ from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.podaffinity import AFFINITY, EXISTING
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.spread import SPREAD, UNLABELLED
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 GIB = 1 << 30
 BIG = {CPU: 8000, MEMORY: 16 * GIB}

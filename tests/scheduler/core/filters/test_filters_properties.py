@@ -18,7 +18,7 @@ from model.pod.pod import Pod
 from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.static import selected, verdicts
-from scheduler.core.picture.podclass import class_of, kin_of
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
 
 KEYS = st.sampled_from((ZONE, HOST, "rack"))
 PAIRS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("a", "b")))
@@ -153,7 +153,7 @@ def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataO
     if before.apart or not open_rows:
         return
     row = data.draw(st.sampled_from(open_rows))
-    there.put(kin_of(wanted), row)
+    there.put(pod_traits_of(wanted), row)
     after = told(asked(seen, there, wanted))
     expected = told(before)
     assert after[:row] + after[row + 1 :] == expected[:row] + expected[row + 1 :]
@@ -172,10 +172,10 @@ def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves:
     for index, copied in moves:
         before = told(asked(seen, there, wanted))
         trial = there.copy()
-        (trial if copied else there).put(kin_of(wanted), 0)
+        (trial if copied else there).put(pod_traits_of(wanted), 0)
         if residents and not copied:
             gone, name = residents.pop(index % len(residents))
-            there.remove(kin_of(gone), seen.names.index(name))
+            there.remove(pod_traits_of(gone), seen.names.index(name))
         if not copied:
             residents.append((wanted, seen.names[0]))
         else:

@@ -16,7 +16,7 @@ from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.spread import SPREAD
 from scheduler.core.filters.static import tolerates
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 TAINT = Taint("a", "b")
 CASES: dict[str, tuple[list[Any], Any, list[int], str]] = {

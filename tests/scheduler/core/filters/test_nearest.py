@@ -13,7 +13,7 @@ from scheduler.core.filters.nearest import Nearest, nearest
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.podaffinity import AFFINITY
 from scheduler.core.filters.ports import PORTS
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 SHORT = f"Insufficient {BATCH_CPU}"
 CASES: dict[str, tuple[list[Any], Any, dict[str, Any], Nearest | None]] = {

@@ -9,7 +9,7 @@ from scheduler_builders import node, pod
 from model.pod.affinity import PodTerm
 from model.pod.pod import Pod
 from scheduler.core.filters.pod_filter import FilterRequest
-from scheduler.core.picture.podclass import class_of, kin_of
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
 
 NODES = cluster(
     node("a", labels={ZONE: "x"}),
@@ -19,7 +19,7 @@ NODES = cluster(
 
 
 def request(wanted: Pod) -> FilterRequest:
-    return FilterRequest(pod_index(NODES, []), NODES.traits, class_of(wanted), kin_of(wanted))
+    return FilterRequest(pod_index(NODES, []), NODES.traits, class_of(wanted), pod_traits_of(wanted))
 
 
 CASES: dict[str, tuple[PodTerm, frozenset[str] | None]] = {

@@ -11,8 +11,8 @@ from model.pod.spec import Toleration
 from model.resources import BATCH_CPU, PODS
 from scheduler.core.filters import fit
 from scheduler.core.filters.room_view import RoomView, need_of, plain
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import LARGEST_AMOUNT
+from scheduler.core.snapshot.podclass import class_of
+from scheduler.core.snapshot.snapshot import LARGEST_AMOUNT
 
 GONE = Taint("gone", "", TaintEffect.NO_SCHEDULE)
 SIZES = (1000, 2500, 400, 3000, 0, 9000, 1200, 800, 5000, 650, 3100, 2000)

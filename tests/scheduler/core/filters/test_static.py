@@ -16,7 +16,7 @@ from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.fit import fit_error, report
 from scheduler.core.filters.static import SELECTOR, verdicts
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 NODES = [
     node("n1", labels={ZONE: "z1", "disk": "ssd", "cores": "8"}),

@@ -9,7 +9,7 @@ from scheduler_builders import node
 from model.pod.affinity import NodeTerm
 from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND, missing, refusals
-from scheduler.core.picture.snapshot import RelatedObjects
+from scheduler.core.snapshot.snapshot import RelatedObjects
 
 ON_A = Volume("on-a", (NodeTerm((within("host", "a"),)),))
 ANYWHERE = Volume("anywhere")

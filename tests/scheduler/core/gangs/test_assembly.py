@@ -230,7 +230,7 @@ def test_most_restrictive_preemption_policy(name: str) -> None:
 
 
 def test_what_a_candidate_says_of_itself() -> None:
-    """Its standing by the gang's own priority, its profile, its kin by pod, members by rank before age."""
+    """Its standing by the gang's own priority, its profile, its traits by pod, members by rank before age."""
     rack = (TopologyLevel("rack", required=True),)
     pods = [pod(f"w{i}", gang=in_group(), rank=2 - i, priority=7, labels={"index": str(i)}) for i in range(3)]
     result = assembled(pods, gang(3, priority=5, topology=rack)).candidate
@@ -238,5 +238,5 @@ def test_what_a_candidate_says_of_itself() -> None:
     assert result.requester == Requester(GANG, 5)
     assert result.profile == SCHEDULER
     assert result.uids == ("uid-w2", "uid-w1", "uid-w0")
-    assert [dict(kin.labels)["index"] for kin in result.kins[0]] == ["2", "1", "0"]
+    assert [dict(pod_traits.labels)["index"] for pod_traits in result.member_traits[0]] == ["2", "1", "0"]
     assert result.workload.topology == rack

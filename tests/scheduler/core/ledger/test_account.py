@@ -6,7 +6,7 @@ from scheduler_builders import pod
 
 from model.resources import BATCH_CPU
 from scheduler.core.ledger.account import Account
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 
 def test_a_queue_is_told_exactly_and_forgotten_with_its_last_pod() -> None:

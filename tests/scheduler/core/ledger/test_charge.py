@@ -13,7 +13,7 @@ from model.pod.status import PodPhase
 from model.priority import SYSTEM_PRIORITY
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge, charge_of
-from scheduler.core.picture.podclass import PodClass, class_of, kin_of
+from scheduler.core.snapshot.podclass import PodClass, class_of, pod_traits_of
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_who_uses_a_node(fields: dict[str, Any], charged: bool) -> None:
     assert (found is not None) is charged
     if found is not None:
         assert (found.uid, found.node, found.state) == (source.uid, "n1", PlacementState.BOUND)
-        assert (found.pod_class, found.kin) == (class_of(source), kin_of(source))
+        assert (found.pod_class, found.pod_traits) == (class_of(source), pod_traits_of(source))
 
 
 @pytest.mark.parametrize(

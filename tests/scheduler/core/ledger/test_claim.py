@@ -13,7 +13,7 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.charge import ChargeChange, charge_of
 from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimedPod, ClaimKind
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 TRAIN = WorkloadId.gang("default/train")
 

@@ -11,7 +11,7 @@ from model.placement import PlacementState
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Charge, ChargeChange, Ledger, charge_of
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 
 def charge(uid: str, node: str = "n1", batch_cpu: int = 500) -> Charge:

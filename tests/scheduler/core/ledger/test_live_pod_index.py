@@ -11,9 +11,9 @@ from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.pod_queries import Pods
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.pod_queries import Pods
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 APP = Selector((Requirement("app", Operator.IN, ("a",)),))
 SHY = Affinity(anti_pods=(PodTerm("zone", APP),))
@@ -54,7 +54,7 @@ def test_what_is_given_is_the_callers_own() -> None:
     mine = index.pod_index(seen)
     charge = ledger.charge("uid-a")
     assert charge is not None
-    mine.put(charge.kin, 1, 5)
+    mine.put(charge.pod_traits, 1, 5)
     assert counts(mine) == [1, 5]
     assert counts(index.pod_index(seen)) == [1, 0]
 

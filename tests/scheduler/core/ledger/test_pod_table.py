@@ -8,7 +8,7 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge, charge_of
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.use_table import UseTable
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 NODES = {name: node(name) for name in ("n1", "n2")}
 

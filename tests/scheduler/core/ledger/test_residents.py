@@ -12,7 +12,7 @@ from model.resources import BATCH_CPU
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.residents import Flag
-from scheduler.core.picture.snapshot import take
+from scheduler.core.snapshot.snapshot import take
 
 NODES = {name: node(name) for name in ("n1", "n2", "n3")}
 

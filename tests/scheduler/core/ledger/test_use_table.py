@@ -9,7 +9,7 @@ from scheduler_builders import pod
 
 from model.resources import ResourceVector
 from scheduler.core.ledger.use_table import UseTable
-from scheduler.core.picture.podclass import PodClass, class_of
+from scheduler.core.snapshot.podclass import PodClass, class_of
 
 NODES = ("n1", "n2")
 NAMES = ("cpu", "example.com/a", "example.com/b")

@@ -13,7 +13,7 @@ from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from scheduler.core.load.estimate import estimate, estimated_until
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 GIB = 1 << 30
 NATIVE = {CPU: 4000, MEMORY: 8 * GIB}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from load_builders import aggregate, assigned, load, measured, nodes, picture, prod_class, usage
+from load_builders import aggregate, arrays_of, assigned, load, measured, nodes, prod_class, usage
 from scheduler_builders import pod
 
 from model.loadlimits import LoadLimits, Statistic, StatisticKind, UsageLimits
@@ -17,7 +17,7 @@ from model.resources import CPU, MEMORY
 from scheduler.core.load.limit import UNLIMITED, load_room
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.load.score import load_scores
-from scheduler.core.picture.podclass import class_of
+from scheduler.core.snapshot.podclass import class_of
 
 P1 = "default/p1"
 CPU_65 = LoadPolicy(limits=UsageLimits(65))
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[LoadPolicy, Any, list[Any], str, int]] = {
 
 @pytest.mark.parametrize(("policy", "metric", "pods", "refusal", "most"), CASES.values(), ids=CASES.keys())
 def test_limit(policy: LoadPolicy, metric: Any, pods: Any, refusal: str, most: int) -> None:
-    room = load_room(picture(load(metric, None, pods, policy), policy=policy), nodes(), prod_class())
+    room = load_room(arrays_of(load(metric, None, pods, policy), policy=policy), nodes(), prod_class())
     assert room is not None
     told = room.reasons[room.reason_of[0]] if room.reason_of[0] >= 0 else ""
     assert (told, room.most[0]) == (refusal, most)
@@ -59,7 +59,7 @@ def test_limit(policy: LoadPolicy, metric: Any, pods: Any, refusal: str, most: i
 
 def test_other_pods_are_held_to_all_use_where_prod_pods_have_limits() -> None:
     policy = PROD_55
-    drawn = picture(load(measured(60, 10), None, [], policy), policy=policy)
+    drawn = arrays_of(load(measured(60, 10), None, [], policy), policy=policy)
     prod, free = prod_class(), prod_class(band=PriorityBand.FREE)
     found = [load_room(drawn, nodes(), one) for one in (prod, free)]
     assert [room.most.tolist() for room in found if room is not None] == [[3], [0]]
@@ -73,14 +73,14 @@ UNLIMITED_CLASSES: dict[str, tuple[LoadPolicy, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("policy", "fields"), UNLIMITED_CLASSES.values(), ids=UNLIMITED_CLASSES.keys())
 def test_nothing_is_computed_where_nothing_is_limited(policy: LoadPolicy, fields: dict[str, Any]) -> None:
-    drawn = picture(load(measured(95), None, [], policy), policy=policy)
+    drawn = arrays_of(load(measured(95), None, [], policy), policy=policy)
     assert load_room(drawn, nodes(), prod_class(**fields)) is None
 
 
 def test_a_pod_that_asks_for_more_than_any_machine_has_is_told_so() -> None:
     """And multiplies that by a factor of its own: the pod finds no room, and the arithmetic stays inside int64."""
     policy = LoadPolicy(limits=UsageLimits(65, 95), custom_estimates=True)
-    drawn = picture(load(measured(1, 1), None, [], policy), policy=policy)
+    drawn = arrays_of(load(measured(1, 1), None, [], policy), policy=policy)
     asking = {CPU: 1 << 53, MEMORY: 1 << 53}
     greedy = class_of(pod(requests=asking, band=PriorityBand.PROD, load=LoadTerms(((CPU, 1000), (MEMORY, 1000)))))
     room = load_room(drawn, nodes(), greedy)
@@ -94,14 +94,14 @@ def test_without_a_picture() -> None:
 
 
 def test_a_resource_the_node_does_not_have_has_no_limit() -> None:
-    drawn = picture(load(measured(1, 1), None, [], BOTH), policy=BOTH)
+    drawn = arrays_of(load(measured(1, 1), None, [], BOTH), policy=BOTH)
     room = load_room(drawn, nodes(cpus=0), prod_class())
     assert room is not None and room.reason_of.tolist() == [-1]
 
 
 def test_each_node_has_its_own_limits() -> None:
     own = LoadLimits(UsageLimits(90))
-    drawn = picture(load(measured(60), None, [], CPU_65), load(measured(60), None, [], CPU_65, own), policy=CPU_65)
+    drawn = arrays_of(load(measured(60), None, [], CPU_65), load(measured(60), None, [], CPU_65, own), policy=CPU_65)
     room = load_room(drawn, nodes(2), prod_class())
     assert room is not None and room.most.tolist() == [0, 1]
 
@@ -110,7 +110,7 @@ def test_each_node_has_its_own_limits() -> None:
 def test_most_is_as_many_as_pass_one_by_one(used: int, percent: int, request: int) -> None:
     """Putting a pod and asking again comes to the same as asking once how many fit."""
     policy = LoadPolicy(limits=UsageLimits(percent))
-    drawn = picture(load(measured(used / 1000), None, [], policy), policy=policy)
+    drawn = arrays_of(load(measured(used / 1000), None, [], policy), policy=policy)
     one = prod_class(request / 1000, 1)
     room = load_room(drawn, nodes(), one)
     assert room is not None
@@ -125,6 +125,6 @@ def test_most_is_as_many_as_pass_one_by_one(used: int, percent: int, request: in
 
 
 def test_a_pod_counts_by_its_memory_too() -> None:
-    drawn = picture(load(measured(), None, [], BOTH), policy=BOTH)
+    drawn = arrays_of(load(measured(), None, [], BOTH), policy=BOTH)
     room = load_room(drawn, nodes(gib=100), prod_class(1, 40))
     assert room is not None and room.most.tolist() == [3]

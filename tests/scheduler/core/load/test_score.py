@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from load_builders import NOW, assigned, load, measured, nodes, picture, prod_class, usage
+from load_builders import NOW, arrays_of, assigned, load, measured, nodes, prod_class, usage
 
 from model.qos import PriorityBand
 from scheduler.core.load.node import NodeLoad
@@ -39,34 +39,34 @@ CASES: dict[str, tuple[NodeLoad, dict[str, Any], int]] = {
 
 @pytest.mark.parametrize(("one", "policy", "score"), CASES.values(), ids=CASES.keys())
 def test_score(one: NodeLoad, policy: dict[str, Any], score: int) -> None:
-    drawn = picture(one, policy=LoadPolicy(**policy))
+    drawn = arrays_of(one, policy=LoadPolicy(**policy))
     assert load_scores(drawn, nodes(), prod_class()).tolist() == [score]
 
 
 def test_only_prod_pods_are_scored_by_prod_usage() -> None:
     policy = LoadPolicy(score_prod_usage=True)
-    drawn = picture(load(measured(32, 10), None, [], policy), policy=policy)
+    drawn = arrays_of(load(measured(32, 10), None, [], policy), policy=policy)
     prod, mid = prod_class(), prod_class(band=PriorityBand.FREE)
     assert [load_scores(drawn, nodes(), one).tolist() for one in (prod, mid)] == [[90], [72]]
 
 
 def test_rows_are_scored_alike_alone() -> None:
-    drawn = picture(*(load(measured(cpus, 10)) for cpus in (0, 32, 64)))
+    drawn = arrays_of(*(load(measured(cpus, 10)) for cpus in (0, 32, 64)))
     every = load_scores(drawn, nodes(3), prod_class())
     assert load_scores(drawn, nodes(3), prod_class(), np.array([2, 0])).tolist() == [every[2], every[0]]
 
 
 def test_an_expired_node_never_looks_emptier_than_a_fresh_one() -> None:
-    drawn = picture(load(measured(95, 500)), load(measured(at=NOW - 301)))
+    drawn = arrays_of(load(measured(95, 500)), load(measured(at=NOW - 301)))
     full, stale = load_scores(drawn, nodes(2), prod_class())
     assert stale <= full
 
 
 def test_a_node_without_cpu_or_memory() -> None:
-    assert load_scores(picture(load(measured())), nodes(cpus=0, gib=0), prod_class()).tolist() == [0]
+    assert load_scores(arrays_of(load(measured())), nodes(cpus=0, gib=0), prod_class()).tolist() == [0]
 
 
 def test_pods_that_go_leave_a_node_no_emptier_than_empty() -> None:
-    drawn = picture(load(measured()))
+    drawn = arrays_of(load(measured()))
     drawn.put(0, prod_class(), -3)
     assert load_scores(drawn, nodes(), prod_class()).tolist() == [90]

@@ -12,12 +12,12 @@ from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.attempt import attempt, misfit, party_of
 from scheduler.core.placement.fill import FillOptions
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.scores.policy import ScorePolicy
+from scheduler.core.snapshot.snapshot import take
 
 
 def working(*sizes: int) -> WorkingSnapshot:

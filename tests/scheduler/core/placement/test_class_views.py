@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from load_builders import NOW, load, measured, nodes, picture, prod_class
+from load_builders import NOW, arrays_of, load, measured, nodes, prod_class
 from scheduler_builders import node, pod, snapshot
 
 from model.loadlimits import UsageLimits
@@ -15,12 +15,12 @@ from model.node import Taint
 from model.workload import WorkloadId
 from scheduler.core.filters import fit
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.picture.podclass import Kin, PodClass, class_of
-from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, Requester, WorkingSnapshot
-from scheduler.core.scores.cluster import ScoredPod
+from scheduler.core.scores.node_scores import ScoreAsk, row_scores
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.scores.rows import ScoreAsk, row_scores
+from scheduler.core.scores.relative_scores import ScoredPod
+from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of
+from scheduler.core.snapshot.snapshot import take
 
 NODES = [
     node("n0", batch_cpu=3000, amounts={"cpu": 4000, "memory": 1 << 30}),
@@ -50,8 +50,11 @@ def assignments(row: int, pod_class: PodClass, number: int) -> list[Assignment]:
 def assert_as_new(working: WorkingSnapshot) -> None:
     free = working.free_for(ASKING)
     for pod_class in CLASSES:
-        assert working.room(pod_class, Kin(), ASKING).tolist() == fit.counts(working.snapshot, free, pod_class).tolist()
-        assert working.report(pod_class, Kin(), ASKING) == fit.report(working.snapshot, free, pod_class)
+        assert (
+            working.room(pod_class, PodTraits(), ASKING).tolist()
+            == fit.counts(working.snapshot, free, pod_class).tolist()
+        )
+        assert working.report(pod_class, PodTraits(), ASKING) == fit.report(working.snapshot, free, pod_class)
         state: Any = working._state
         ask = ScoreAsk(working.snapshot, working.free, state.scored, pod_class)
         assert working._views.scores(pod_class, ScorePolicy()).tolist() == row_scores(ask).tolist()
@@ -111,10 +114,10 @@ def test_many_changed_rows_of_more(history: list[list[int]]) -> None:
 def test_a_copy_is_independent() -> None:
     """What is tried in a copy leaves the working snapshot as it is, and the other way round."""
     working = WorkingSnapshot(snapshot(*NODES))
-    before = working.room(CLASSES[0], Kin(), ASKING).tolist()
+    before = working.room(CLASSES[0], PodTraits(), ASKING).tolist()
     copy = working.what_if()
     copy.put(assignments(0, CLASSES[0], 4))
-    assert working.room(CLASSES[0], Kin(), ASKING).tolist() == before
+    assert working.room(CLASSES[0], PodTraits(), ASKING).tolist() == before
     working.put(assignments(0, CLASSES[0], 2))
     assert_as_new(working)
     assert_as_new(copy)
@@ -124,16 +127,16 @@ def test_a_copy_is_independent() -> None:
 def with_load(used: list[float], now: float, expired: int = -1) -> Background:
     """Nodes that use so many CPUs; one was measured too long ago."""
     measurements = (measured(cpus, at=NOW - (10_000 if row == expired else 10)) for row, cpus in enumerate(used))
-    return Background(load=picture(*(load(each) for each in measurements), now=now))
+    return Background(load=arrays_of(*(load(each) for each in measurements), now=now))
 
 
 def best(working: WorkingSnapshot, pod_class: PodClass) -> str:
-    outlook = working.outlook(pod_class, Kin(), ASKING)
+    outlook = working.outlook(pod_class, PodTraits(), ASKING)
     return working.snapshot.names[working.best(ScoredPod(pod_class), outlook)]
 
 
 def test_measured_use_decides_and_pods_placed_in_this_turn_count() -> None:
-    """Scores follow the picture of the load, what is placed on top of it, and the next picture."""
+    """Scores follow the arrays of the load, what is placed on top of them, and the next arrays."""
     cluster, prod = nodes(3), prod_class()
     working = WorkingSnapshot(cluster, background=with_load([50.0, 20.0, 30.0], NOW))
     assert best(working, prod) == "n1"
@@ -151,11 +154,11 @@ def test_measured_use_decides_and_pods_placed_in_this_turn_count() -> None:
 def test_a_load_limit_takes_room() -> None:
     """Nodes over their limit are out, others take so many as stay under it, and the report says so."""
     policy = LoadPolicy(limits=UsageLimits(cpu_pct=65))
-    loads = picture(load(measured(70.0), policy=policy), load(measured(30.0), policy=policy), policy=policy)
+    loads = arrays_of(load(measured(70.0), policy=policy), load(measured(30.0), policy=policy), policy=policy)
     working = WorkingSnapshot(nodes(2), background=Background(load=loads))
     prod = prod_class()
-    assert working.room(prod, Kin(), ASKING).tolist() == [0, 2]
-    assert working.report(prod, Kin(), ASKING).refused == ((("node(s) cpu usage exceed threshold",), 1),)
+    assert working.room(prod, PodTraits(), ASKING).tolist() == [0, 2]
+    assert working.report(prod, PodTraits(), ASKING).refused == ((("node(s) cpu usage exceed threshold",), 1),)
     working.put([Assignment(f"u{i}", 1, prod) for i in range(2)])
-    assert working.room(prod, Kin(), ASKING).tolist() == [0, 0]
-    assert working.what_if().room(prod, Kin(), ASKING).tolist() == [0, 0]
+    assert working.room(prod, PodTraits(), ASKING).tolist() == [0, 0]
+    assert working.what_if().room(prod, PodTraits(), ASKING).tolist() == [0, 0]

@@ -10,21 +10,21 @@ from filter_builders import HOST, ZONE, apart, term
 from scheduler_builders import node, pod, snapshot
 
 from model.workload import WorkloadId
-from scheduler.core.picture.assignment import Requester
-from scheduler.core.picture.podclass import class_of, kin_of
-from scheduler.core.picture.snapshot import Mask
 from scheduler.core.placement.fill import FillOptions, FillResult, Group, PlacementTrial, best_row, fill
 from scheduler.core.placement.pack import pack
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.scores.cluster import ScoredPod
 from scheduler.core.scores.policy import ScorePolicy
+from scheduler.core.scores.relative_scores import ScoredPod
+from scheduler.core.snapshot.assignment import Requester
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
+from scheduler.core.snapshot.snapshot import Mask
 
 ASKS = Requester(WorkloadId.gang("default/train"), 0)
 
 
 def group(name: str, number: int, *, gang: str = "", **more: Any) -> Group:
     pods = [pod(f"{name}{i}", **more) for i in range(number)]
-    return Group(class_of(pods[0]), tuple(p.uid for p in pods), tuple(kin_of(p) for p in pods), gang)
+    return Group(class_of(pods[0]), tuple(p.uid for p in pods), tuple(pod_traits_of(p) for p in pods), gang)
 
 
 def how(within: Mask | None = None) -> FillOptions:
@@ -94,17 +94,17 @@ def test_a_trial_leaves_nothing() -> None:
     on, first = working(1000), group("x", 2)
     with PlacementTrial(on) as trial:
         assert len(fill(trial, [first], {"": 2}, how()).assignments) == 2
-        assert trial.working.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [0]
-    assert on.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [2]
+        assert trial.working.outlook(first.pod_class, first.member_traits[0], ASKS).room.tolist() == [0]
+    assert on.outlook(first.pod_class, first.member_traits[0], ASKS).room.tolist() == [2]
     with pytest.raises(KeyError), PlacementTrial(on) as trial:
         fill(trial, [first, group("y", 1, gang="unknown")], {"": 2}, how())
-    assert on.outlook(first.pod_class, first.kins[0], ASKS).room.tolist() == [2]
+    assert on.outlook(first.pod_class, first.member_traits[0], ASKS).room.tolist() == [2]
 
 
 def test_the_best_row_of_one_pod() -> None:
     """−1 where there is none."""
     on, one = working(0, 700, 900), group("x", 1)
-    asker = ScoredPod(one.pod_class, one.kins[0], ScorePolicy())
+    asker = ScoredPod(one.pod_class, one.member_traits[0], ScorePolicy())
     assert best_row(on, asker, how()) == 2
     assert best_row(on, asker, how(np.array([True, True, False]))) == 1
     assert best_row(on, asker, how(np.array([True, False, False]))) == -1
@@ -113,5 +113,5 @@ def test_the_best_row_of_one_pod() -> None:
 def test_a_group_after_its_first_members() -> None:
     """The rest, of the same class and gang."""
     rest = SMALL.after(2)
-    assert (rest.uids, len(rest.kins), rest.gang, rest.pod_class) == (("uid-s2",), 1, "b", SMALL.pod_class)
+    assert (rest.uids, len(rest.member_traits), rest.gang, rest.pod_class) == (("uid-s2",), 1, "b", SMALL.pod_class)
     assert [a.uid for a in SMALL.assignments(np.array([4, 4]))] == ["uid-s0", "uid-s1"]

@@ -17,10 +17,10 @@ from model.resources import BATCH_CPU
 from model.selector import Operator, Requirement, Selector
 from model.workload import GangSpec, PodSet, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import class_of, kin_of
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from tests.pods import with_fields
 
 
@@ -171,8 +171,10 @@ def group_of(*gangs: tuple[str, list[Any], int]) -> Candidate:
         gang=GangSpec(1, groups=tuple(name for name, _, _ in gangs)),
         gangs=tuple((name, needed) for name, _, needed in gangs),
     )
-    kins = tuple(tuple(kin_of(p) for p in pods) for _, pods, _ in gangs)
-    return Candidate(WorkloadId.gang("a", "b"), workload, tuple(class_of(pods[0]) for _, pods, _ in gangs), kins)
+    member_traits = tuple(tuple(pod_traits_of(p) for p in pods) for _, pods, _ in gangs)
+    return Candidate(
+        WorkloadId.gang("a", "b"), workload, tuple(class_of(pods[0]) for _, pods, _ in gangs), member_traits
+    )
 
 
 GROUPS: dict[str, tuple[int, int, dict[str, int] | None]] = {

@@ -16,10 +16,10 @@ from model.workload import TopologyLevel
 from scheduler.core.filters.fit import fit_error
 from scheduler.core.ledger.ledger import Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.news import News, NewsKind, freed, need_of
+from scheduler.core.snapshot.snapshot import take
 
 BLOCK, RACK = TopologyLevel("block", required=True), TopologyLevel("rack", required=True)
 RATHER = TopologyLevel("rack", required=False)

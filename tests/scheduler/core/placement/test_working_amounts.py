@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scheduler_builders import node, pod, snapshot
 
 from scheduler.core.filters.room_view import need_of
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.working_amounts import WorkingAmounts
+from scheduler.core.snapshot.podclass import class_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 CLASSES = [class_of(pod(batch_cpu=size)) for size in (100, 250)]
 

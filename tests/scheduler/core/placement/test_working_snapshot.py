@@ -12,9 +12,9 @@ from model.selector import Operator, Requirement, Selector
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.podclass import Kin, class_of, kin_of
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, Requester, WorkingSnapshot
+from scheduler.core.snapshot.podclass import PodTraits, class_of, pod_traits_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 ZONES = {name: node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))}
 SMALL = class_of(pod())
@@ -24,7 +24,7 @@ LONER: dict[str, Any] = {"labels": {"app": "db"}, "affinity": Affinity(anti_pods
 
 def assignment(name: str, row: int, **more: Any) -> Assignment:
     item = pod(name, **more)
-    return Assignment(item.uid, row, class_of(item), kin_of(item))
+    return Assignment(item.uid, row, class_of(item), pod_traits_of(item))
 
 
 def cluster(ledger: Ledger | None = None) -> ClusterSnapshot:
@@ -43,7 +43,7 @@ def cluster(ledger: Ledger | None = None) -> ClusterSnapshot:
 def test_nominations_of_equal_or_higher_priority_count(subject: WorkloadId, priority: int, room: list[int]) -> None:
     """Not one's own, and not those of lower priority."""
     working = WorkingSnapshot(cluster(), [Nominated(WorkloadId.gang("default/g"), 5, (assignment("w", 0),))])
-    assert working.room(SMALL, Kin(), Requester(subject, priority)).tolist() == room
+    assert working.room(SMALL, PodTraits(), Requester(subject, priority)).tolist() == room
 
 
 def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
@@ -55,8 +55,8 @@ def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
         ((), [2, 2, 2]),
     ):
         working.nominate([Nominated(WorkloadId.gang("default/g"), 5, assignments)])
-        assert working.room(SMALL, Kin(), asking).tolist() == room
-        assert working.report(SMALL, Kin(), asking).feasible == sum(number > 0 for number in room)
+        assert working.room(SMALL, PodTraits(), asking).tolist() == room
+        assert working.report(SMALL, PodTraits(), asking).feasible == sum(number > 0 for number in room)
 
 
 def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() -> None:
@@ -64,7 +64,9 @@ def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() 
     amounts = {f"example.com/{index:02}": 1 for index in range(40)}
     nodes = {"n1": node("n1", amounts=amounts), "n2": node("n2", amounts={**amounts, "example.com/07": 2})}
     asking = class_of(pod(requests={**amounts, "example.com/07": 2, "example.com/39": 2}))
-    told = WorkingSnapshot(take(nodes, Ledger().nodes)).report(asking, Kin(), Requester(WorkloadId.pod("default/p"), 0))
+    told = WorkingSnapshot(take(nodes, Ledger().nodes)).report(
+        asking, PodTraits(), Requester(WorkloadId.pod("default/p"), 0)
+    )
     lacking = "Insufficient example.com/39"
     assert told.refused == ((("Insufficient example.com/07", lacking), 1), ((lacking,), 1))
 
@@ -75,7 +77,7 @@ def test_a_nominated_pods_terms_count_with_it() -> None:
     like = pod("x", labels={"app": "db"})
     for priority, room in ((5, [0, 0, 2]), (6, [2, 2, 2])):
         assert (
-            working.room(class_of(like), kin_of(like), Requester(WorkloadId.pod("default/x"), priority)).tolist()
+            working.room(class_of(like), pod_traits_of(like), Requester(WorkloadId.pod("default/x"), priority)).tolist()
             == room
         )
 
@@ -84,17 +86,17 @@ def test_a_port_is_taken_once() -> None:
     """One more of a node, however much room there is; none where one sits."""
     with_port = pod("x", host_ports=(HostPort(80),))
     working, asking = WorkingSnapshot(cluster()), Requester(WorkloadId.pod("default/x"), 0)
-    assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 1, 1]
-    working.put([Assignment("u", 1, class_of(with_port), kin_of(with_port))])
-    assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 0, 1]
-    assert working.report(class_of(with_port), kin_of(with_port), asking).refused == (
+    assert working.room(class_of(with_port), pod_traits_of(with_port), asking).tolist() == [1, 1, 1]
+    working.put([Assignment("u", 1, class_of(with_port), pod_traits_of(with_port))])
+    assert working.room(class_of(with_port), pod_traits_of(with_port), asking).tolist() == [1, 0, 1]
+    assert working.report(class_of(with_port), pod_traits_of(with_port), asking).refused == (
         (("node(s) didn't have free ports for the requested pod ports",), 1),
     )
 
 
 def room_for_db(working: WorkingSnapshot) -> list[int]:
     like = pod("x", labels={"app": "db"})
-    return working.room(class_of(like), kin_of(like), Requester(WorkloadId.pod("default/x"), 0)).tolist()
+    return working.room(class_of(like), pod_traits_of(like), Requester(WorkloadId.pod("default/x"), 0)).tolist()
 
 
 def charge(name: str, where: str, **more: Any) -> Charge:
@@ -125,11 +127,11 @@ def test_who_is_assumed_and_put_counts_once() -> None:
     working = WorkingSnapshot(cluster(ledger), background=background)
     member = assignment("a", 0, labels={"app": "db"})
     working.put([member])
-    ledger.assume([Charge(member.uid, "n1", member.pod_class, member.kin)])
+    ledger.assume([Charge(member.uid, "n1", member.pod_class, member.pod_traits)])
     assert working.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 0]
     later = assignment("b", 2, labels={"app": "db"})
     working.put([later])
-    ledger.assume([Charge(later.uid, "n3", later.pod_class, later.kin)])
+    ledger.assume([Charge(later.uid, "n3", later.pod_class, later.pod_traits)])
     assert working.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]
     following = WorkingSnapshot(cluster(ledger), background=background, following=working)
     assert following.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]

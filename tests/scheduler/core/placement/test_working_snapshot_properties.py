@@ -19,10 +19,10 @@ from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
-from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, WorkingSnapshot
+from scheduler.core.snapshot.podclass import class_of
+from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 
 APP = Selector((Requirement("app", Operator.IN, ("a",)),))
 LIKE = {"labels": {"app": "a"}}
@@ -95,7 +95,7 @@ class Story:
 
 def charge(assignment: Assignment, snapshot: ClusterSnapshot, members: list[Pod]) -> Charge:
     owner = next(member for member in members if member.uid == assignment.uid)
-    return Charge(assignment.uid, snapshot.names[assignment.row], assignment.pod_class, assignment.kin, owner)
+    return Charge(assignment.uid, snapshot.names[assignment.row], assignment.pod_class, assignment.pod_traits, owner)
 
 
 def assert_sound(working: WorkingSnapshot, wanted: Candidate, outcome: Placed) -> None:

@@ -56,12 +56,14 @@ CASES: dict[str, tuple[Candidate, list[str]]] = {
 
 @pytest.mark.parametrize(("wanted", "kept"), CASES.values(), ids=CASES)
 def test_needed_only(wanted: Candidate, kept: list[str]) -> None:
-    """Members by name; classes, sets and kins stay beside each other."""
+    """Members by name; classes, sets and traits stay beside each other."""
     found = needed_only(NODES, wanted)
     assert sorted(uid.removeprefix("uid-") for uid in found.uids) == sorted(kept)
     assert found.pending == len(kept)
-    assert len(found.classes) == len(found.workload.pod_sets) == len(found.kins)
-    assert [len(kins) for kins in found.kins] == [pods.count for pods in found.workload.pod_sets]
+    assert len(found.classes) == len(found.workload.pod_sets) == len(found.member_traits)
+    assert [len(member_traits) for member_traits in found.member_traits] == [
+        pods.count for pods in found.workload.pod_sets
+    ]
     assert found.subject == wanted.subject and found.needed == wanted.needed
 
 

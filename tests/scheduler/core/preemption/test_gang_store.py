@@ -11,9 +11,9 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import ChargeChange, Ledger, charge_of
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import take
 from scheduler.core.preemption.facts import GangFacts
 from scheduler.core.preemption.gang_store import GangStore, stored
+from scheduler.core.snapshot.snapshot import take
 
 
 def _told(store: GangStore, residents: Residents) -> dict[WorkloadId, int]:

@@ -12,15 +12,15 @@ from scheduler_builders import candidate
 from model.pod.affinity import Affinity, HostPort, PodTerm, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.picture.podclass import Kin
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.terminating import FreedRoom, KinRelevance, vacate
+from scheduler.core.snapshot.podclass import PodTraits
 
 WEB = Selector((Requirement("app", Operator.IN, ("web",)),))
 AWAY = Affinity(anti_pods=(PodTerm("zone", WEB),))
-SEEN, OTHER = Kin("default", (("app", "web"),)), Kin("default", (("app", "db"),))
-KEEPS_AWAY, ON_A_PORT = Kin("default", affinity=AWAY), Kin("default", ports=(HostPort(80),))
+SEEN, OTHER = PodTraits("default", (("app", "web"),)), PodTraits("default", (("app", "db"),))
+KEEPS_AWAY, ON_A_PORT = PodTraits("default", affinity=AWAY), PodTraits("default", ports=(HostPort(80),))
 
 
 def _job(**more: Any) -> Candidate:
@@ -39,12 +39,14 @@ def _job(**more: Any) -> Candidate:
     ],
     ids=["none", "anti-affinity", "affinity", "a term that matches nobody", "spread", "ports"],
 )
-def test_who_matters_beyond_room(job: dict[str, Any], seen: list[Kin]) -> None:
+def test_who_matters_beyond_room(job: dict[str, Any], seen: list[PodTraits]) -> None:
     """Those whom the members' own terms name, and those who have terms or ports themselves."""
     relevant = KinRelevance(Arena([node()]).working(), _job(**job))
     assert relevant.anybody == bool(seen)
-    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(kin)] == seen
-    assert [kin for kin in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(kin)] == seen, "the second time too"
+    assert [pod_traits for pod_traits in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(pod_traits)] == seen
+    assert [pod_traits for pod_traits in (SEEN, OTHER, KEEPS_AWAY, ON_A_PORT) if relevant(pod_traits)] == seen, (
+        "the second time too"
+    )
 
 
 def test_terms_of_residents_matter_to_one_who_has_none() -> None:
@@ -70,7 +72,7 @@ def test_room_comes_back_on_every_row_and_only_in_thought() -> None:
     vacate(later, residents, np.array([residents.slot_of[f"uid-{name}"] for name in "abc"]), relevant)
     assert _free(later, job) == [4000, 4000, 4000]
     assert _free(working, job) == [1000, 4000, 0]
-    assert int(later.room(job.classes[0], job.kins[0][0], job.requester).sum()) == 3
+    assert int(later.room(job.classes[0], job.member_traits[0][0], job.requester).sum()) == 3
 
 
 def test_nobody_leaves() -> None:

@@ -10,11 +10,11 @@ from scheduler_builders import in_group, node, pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Ledger, charge_of
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.snapshot import take
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.victim_groups import one_by_one
 from scheduler.core.preemption.victims import Victims, victims_of
+from scheduler.core.snapshot.snapshot import take
 from tests.pods import with_fields
 
 _NOW = 100.0

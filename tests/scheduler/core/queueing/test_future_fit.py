@@ -78,7 +78,11 @@ def test_minimum_of() -> None:
     """The first members of each gang of a group; sets that give none are left out."""
     item = candidate([*members(3), pod("big", batch_cpu=900, gang=in_group(), created_seconds=9.0)], gang(2))
     least = minimum_of(item)
-    assert (least.uids, len(least.classes), [len(kins) for kins in least.kins]) == (("uid-w0", "uid-w1"), 1, [2])
+    assert (least.uids, len(least.classes), [len(member_traits) for member_traits in least.member_traits]) == (
+        ("uid-w0", "uid-w1"),
+        1,
+        [2],
+    )
     pairs = tuple(
         msgspec.structs.replace(pods, gang=name) for pods, name in zip(item.workload.pod_sets, "ab", strict=True)
     )

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from model.scoring import ScoringStrategyType
-from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.scores.allocation import balanced, capacity_ratio, fit_scores, least_allocated, most_allocated
 from scheduler.core.scores.policy import ScorePolicy, ShapePoint
+from scheduler.core.snapshot.snapshot import Amounts
 
 EVEN = (1, 1)
 FALLING = (ShapePoint(0, 10), ShapePoint(100, 0))

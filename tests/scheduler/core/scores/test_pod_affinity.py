@@ -10,9 +10,9 @@ from scheduler_builders import node, pod, snapshot
 from model.pod.affinity import NOWHERE, Affinity, PodTerm, PreferredPods
 from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.scores.pod_affinity import pod_affinity
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import class_of, pod_traits_of
 
 S1 = Selector((Requirement("security", Operator.IN, ("S1",)),))
 ZONES = snapshot(node("a", labels={"z": "1"}), node("b", labels={"z": "1"}), node("c", labels={"z": "2"}), node("d"))
@@ -54,6 +54,6 @@ def test_interpod(who: Pod, there: dict[int, list[Pod]], required: int, wanted: 
     pod_index = PodIndex(len(ZONES.names))
     for row, pods in there.items():
         for resident in pods:
-            pod_index.put(kin_of(resident), row)
-    found = pod_affinity(pod_index, ZONES.traits, class_of(who), kin_of(who), required)
+            pod_index.put(pod_traits_of(resident), row)
+    found = pod_affinity(pod_index, ZONES.traits, class_of(who), pod_traits_of(who), required)
     assert (None if found is None else found.tolist()) == wanted

@@ -11,12 +11,12 @@ from scheduler_builders import node, pod, snapshot
 from model.node import Taint
 from model.pod.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.picture.pod_index import PodIndex
-from scheduler.core.picture.podclass import Kin, class_of
 from scheduler.core.scores.topology_spread import soft, spread_scores
+from scheduler.core.snapshot.pod_index import PodIndex
+from scheduler.core.snapshot.podclass import PodTraits, class_of
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
-ALIKE = Kin("default", (("foo", ""),))
+ALIKE = PodTraits("default", (("foo", ""),))
 FOO = Selector((Requirement("foo", Operator.EXISTS),))
 
 
@@ -49,11 +49,11 @@ CASES: dict[str, tuple[list[Any], list[int], list[int], list[SpreadConstraint], 
 }  # fmt: skip
 
 
-def pod_index_of(counts: list[int], kin: Kin = ALIKE) -> PodIndex:
+def pod_index_of(counts: list[int], pod_traits: PodTraits = ALIKE) -> PodIndex:
     pod_index = PodIndex(len(counts))
     for row, count in enumerate(counts):
         if count:
-            pod_index.put(kin, row, count)
+            pod_index.put(pod_traits, row, count)
     return pod_index
 
 
@@ -64,17 +64,17 @@ def test_spread(nodes: Any, counts: Any, feasible: Any, constraints: Any, wanted
     assert found.tolist() == wanted
 
 
-OTHERS: dict[str, Kin] = {
-    "in another namespace": Kin("other", (("foo", ""),)),
-    "without the label": Kin("default", (("bar", ""),)),
-    "being deleted": Kin("default", (("foo", ""),), terminating=True),
+OTHERS: dict[str, PodTraits] = {
+    "in another namespace": PodTraits("other", (("foo", ""),)),
+    "without the label": PodTraits("default", (("bar", ""),)),
+    "being deleted": PodTraits("default", (("foo", ""),), terminating=True),
 }
 
 
-@pytest.mark.parametrize("kin", OTHERS.values(), ids=OTHERS.keys())
-def test_pods_that_do_not_count(kin: Kin) -> None:
+@pytest.mark.parametrize("pod_traits", OTHERS.values(), ids=OTHERS.keys())
+def test_pods_that_do_not_count(pod_traits: PodTraits) -> None:
     one = class_of(pod(spread=(spread(),)))
-    found = spread_scores(pod_index_of([3, 0], kin), snapshot(*HOSTS[:2]).traits, one, np.ones(2, bool))
+    found = spread_scores(pod_index_of([3, 0], pod_traits), snapshot(*HOSTS[:2]).traits, one, np.ones(2, bool))
     assert found.tolist() == [100, 100]
 
 

@@ -1,0 +1,173 @@
+"""New orders: what a victim hears first, what it hears at its deadline, and who is hurried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.core.evict.eviction_request import (
+    USED_CPU,
+    USED_MEMORY,
+    EvictionRecord,
+    EvictionRequest,
+    EvictionRequestKind,
+    PendingVictim,
+)
+from agent.core.evict.needs import EvictionNeed
+from agent.core.evict.new_requests import after_kills, due_by_now, ordered_out
+from agent.core.evict.pending import EvictionMemory
+from agent.core.evict.request_queue import LONGEST_SECONDS
+from agent.core.evict.tick_facts import ending_seconds
+from agent.core.evict.victims import EvictionVictim
+from agent.core.limit.watch import Kill, PreparedVictim
+from model.decision import Term
+from model.pod.colocation import EvictionTerms
+from model.qos import QoSClass
+from model.reason import Reason
+from model.strategy import EvictionStrategy
+from tests.agent.core.evict.evicting import GIB, MIB, NOW, Holding, batch, known, seen
+
+HURRY = "memory runs out"
+
+
+def victim(holding: Holding, rule: Reason = Reason.BE_MEMORY_EVICT, resource: str = USED_MEMORY) -> EvictionVictim:
+    return EvictionVictim(
+        holding.pod, EvictionNeed(rule, resource, "to free", (Term("missing", 512 * MIB),)), 1, "cheap"
+    )
+
+
+def told(holding: Holding, urgent: str = "", **more: Any) -> tuple[EvictionMemory, EvictionRequest]:
+    return ordered_out(EvictionMemory(begun=True), victim(holding, **more), known(holding), urgent)
+
+
+def notifying(seconds: float, **more: Any) -> Holding:
+    return batch("a", eviction=EvictionTerms(notice_seconds=seconds), grace_seconds=30.0, **more)
+
+
+def test_a_pod_without_a_notice_is_evicted() -> None:
+    """With its own grace; the record says what it frees, why, and who it is."""
+    memory, order = told(notifying(0.0))
+    assert (order.kind, order.name, order.grace_seconds, order.deadline_seconds) == (
+        EvictionRequestKind.EVICT,
+        "a",
+        None,
+        None,
+    )
+    assert (order.decision.value, order.decision.reason) == (GIB, Reason.BE_MEMORY_EVICT)
+    assert order.decision.subject == "pod/d/a"
+    assert order.decision.detail == f"512Mi of {USED_MEMORY} missing; priority 5000; cheap"
+    found = memory.record.pending["a"]
+    assert found.until_seconds == NOW + LONGEST_SECONDS + ending_seconds(30.0, GIB)
+    assert (found.notified_until_seconds, found.hurried) == (None, False)
+    assert (memory.record.memory_at_seconds, memory.record.cpu_at_seconds) == (NOW, None)
+
+
+def test_a_notice_has_a_deadline() -> None:
+    """As long as the pod asks for, up to the longest; its end is believed in for so much longer."""
+    memory, order = told(notifying(40.0))
+    assert (order.kind, order.deadline_seconds) == (EvictionRequestKind.NOTIFY, NOW + 40)
+    found = memory.record.pending["a"]
+    assert found.notified_until_seconds == NOW + 40
+    assert found.until_seconds == NOW + 40 + LONGEST_SECONDS + ending_seconds(30.0, GIB)
+    longest = EvictionStrategy().longest_notice_seconds
+    assert told(notifying(1e9))[1].deadline_seconds == NOW + longest
+
+
+def test_who_is_hurried_gets_no_notice() -> None:
+    """And one second; only where memory is what is missing."""
+    memory, order = told(notifying(40.0), HURRY)
+    assert (order.kind, order.grace_seconds, order.deadline_seconds) == (EvictionRequestKind.EVICT, 1, None)
+    assert order.decision.detail.endswith(HURRY)
+    assert memory.record.pending["a"].hurried
+    of_cpu = told(notifying(40.0), HURRY, rule=Reason.BE_CPU_EVICT, resource=USED_CPU)
+    assert of_cpu[1].kind is EvictionRequestKind.NOTIFY and not of_cpu[0].record.pending["a"].hurried
+    assert (of_cpu[0].record.memory_at_seconds, of_cpu[0].record.cpu_at_seconds) == (None, NOW)
+
+
+def test_a_grace_beyond_the_longest_is_shortened() -> None:
+    """The order says so."""
+    long = batch("a", grace_seconds=9000.0)
+    assert told(long)[1].grace_seconds == int(EvictionStrategy().longest_grace_seconds)
+
+
+def pending(**more: Any) -> PendingVictim:
+    return PendingVictim(
+        {USED_MEMORY: GIB}, NOW - 50, NOW + 50, resource=USED_MEMORY, reason=Reason.BE_MEMORY_EVICT, **more
+    )
+
+
+def due(found: PendingVictim | None, urgent: str = "", **strategy: Any) -> tuple[EvictionMemory, list[EvictionRequest]]:
+    holding = batch("a", grace_seconds=30.0)
+    record = EvictionRecord(None, None, {} if found is None else {"a": found})
+    memory, orders = due_by_now(
+        EvictionMemory(record, begun=True), (holding.pod,), EvictionStrategy(**strategy), seen(holding), urgent
+    )
+    return memory, list(orders)
+
+
+def test_a_notice_that_is_over_becomes_an_eviction() -> None:
+    """At its deadline, not before; from then on it counts as asked to go now."""
+    assert due(pending(notified_until_seconds=NOW + 1))[1] == []
+    memory, (order,) = due(pending(notified_until_seconds=NOW))
+    assert (order.kind, order.decision.detail, order.grace_seconds) == (
+        EvictionRequestKind.EVICT,
+        "its notice is over",
+        None,
+    )
+    found = memory.record.pending["a"]
+    assert (found.notified_until_seconds, found.since_seconds, found.accepted) == (None, NOW, False)
+    assert found.until_seconds == NOW + LONGEST_SECONDS + ending_seconds(30.0, GIB)
+
+
+def test_who_was_told_is_let_go_where_evictions_are_off() -> None:
+    """Who was asked already stays asked."""
+    memory, orders = due(pending(notified_until_seconds=NOW - 1), enable=False)
+    assert (memory.record.pending, orders) == ({}, [])
+    asked, none = due(pending(), enable=False)
+    assert (set(asked.record.pending), none) == ({"a"}, [])
+
+
+def test_memory_hurries_who_is_on_the_way() -> None:
+    """Once."""
+    memory, (order,) = due(pending(accepted=True), HURRY)
+    assert (order.grace_seconds, order.decision.detail) == (1, HURRY)
+    found = memory.record.pending["a"]
+    assert (found.hurried, found.accepted) == (True, False)
+    assert due(found, HURRY)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "hurried"),
+    [({"deleting": True}, True), ({}, False), ({"deleting": True, "qos_label": QoSClass.LS}, False)],
+)
+def test_pods_that_others_delete_are_hurried_too(fields: dict[str, Any], hurried: bool) -> None:
+    """Those of best effort, where memory cannot wait."""
+    holding = batch("a", **fields)
+    memory = EvictionMemory(ending={"a": NOW - 5}, begun=True)
+    after, orders = due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), HURRY)
+    assert bool(orders) is hurried
+    if hurried:
+        assert (orders[0].grace_seconds, orders[0].decision.value) == (1, GIB)
+        assert after.record.pending["a"].hurried
+    assert due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), "")[1] == ()
+
+
+def killed(processes: int = 3) -> Kill:
+    return Kill(PreparedVictim("a", "d", "a", "/a", GIB), NOW, 5.0, 100 * MIB, processes)
+
+
+def test_who_was_killed_is_evicted_too() -> None:
+    """So that its containers do not start again here; one that hit nobody, or whose pod is gone, was gone."""
+    holding = batch("a")
+    memory, (order,) = after_kills(EvictionMemory(begun=True), [killed()], (holding.pod,), seen(holding))
+    assert (order.kind, order.grace_seconds, order.decision.reason) == (
+        EvictionRequestKind.EVICT,
+        1,
+        Reason.MEMORY_LAST_RESORT,
+    )
+    assert order.decision.detail == "100Mi were left, 3 processes killed"
+    assert memory.record.pending["a"].hurried and memory.record.memory_at_seconds == NOW
+    for kills, pods in (([killed(0)], (holding.pod,)), ([killed()], ())):
+        assert after_kills(EvictionMemory(), kills, pods, seen(holding)) == (EvictionMemory(), ())
+    assert len(after_kills(EvictionMemory(), [killed()], None, seen(holding))[1]) == 1
