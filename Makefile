@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-# The pure rooms: no file, no socket, no clock.
+# The pure packages: no file, no socket, no clock.
 UNIT    := tests/model tests/view tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/kube/dialects
 # Sublet, and what it has on one machine alone.
 PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml
@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto chart up images clean
 
 help:
-	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes; as root on the real kernel)"
+	@echo "make run       set up, then the demonstration (a minute and a half): batch work beside a service, as root on the real kernel"
 	@echo "make up        set up, then the embedded cluster until Ctrl-C (as root on the real kernel)"
 	@echo "make test      set up for development, then the tests"
 	@echo "make unit      only the pure tests, in seconds"

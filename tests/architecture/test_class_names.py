@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 MOST = 20
-"""Names that two or more modules define; what they mean must then be plain from their rooms."""
+"""Names that two or more modules define; what they mean must then be plain from their packages."""
 SUBLET = (
     *("model", "view", "kube", "wire", "agent", "scheduler", "admission", "local", "cli", "bench"),
     *("cgroup_fixtures", "deploy", "docs"),
@@ -20,10 +20,10 @@ GENERATED_OR_RAW = ("wire/v1/", "embedded/tests/", "kube/objects.py")
 """Generated code, tests, and Kubernetes' own objects as they stand on the wire, which have Kubernetes' names."""
 
 
-def defined(rooms: tuple[str, ...]) -> dict[str, list[str]]:
+def defined(packages: tuple[str, ...]) -> dict[str, list[str]]:
     """Name → the modules that define a public class of it at their top level."""
     found = defaultdict(list)
-    for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*.py")):
+    for path in sorted(path for package in packages for path in (ROOT / package).rglob("*.py")):
         where = str(path.relative_to(ROOT))
         if not where.startswith(GENERATED_OR_RAW):
             for node in ast.parse(path.read_text()).body:

@@ -1,4 +1,4 @@
-"""The rooms stay apart: who may import what, and which top-level names exist."""
+"""The packages stay apart: who may import what, and which top-level names exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = (
+PACKAGES = (
     "model",
     "view",
     "kube",
@@ -42,23 +42,23 @@ def test_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_room_that_exists_is_under_contract() -> None:
-    """A new importable room must be added to the contracts in the same change."""
+def test_every_package_that_exists_is_under_contract() -> None:
+    """A new importable package must be added to the contracts in the same change."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
-    assert packages == set(config["importlinter"]["root_packages"])
-    assert packages == set(config["mypy"]["packages"])
+    found = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert found == set(config["importlinter"]["root_packages"])
+    assert found == set(config["mypy"]["packages"])
 
 
-def test_every_room_names_all_its_modules_and_folders() -> None:
+def test_every_package_names_all_its_modules_and_folders() -> None:
     """One exhaustive contract of layers each: a module or folder that it does not name breaks it."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layered = [contract for contract in config["contracts"] if contract["type"] == "layers"]
-    whole = {room for contract in layered if contract.get("exhaustive") for room in contract["containers"]}
+    whole = {package for contract in layered if contract.get("exhaustive") for package in contract["containers"]}
     assert set(config["root_packages"]) <= whole
 
 
-@pytest.mark.parametrize("name", [*ROOMS, *FILES])
+@pytest.mark.parametrize("name", [*PACKAGES, *FILES])
 def test_top_level_names_exist(name: str) -> None:
     """What documents, images and people's habits refer to."""
     assert (ROOT / name).exists()
@@ -66,7 +66,7 @@ def test_top_level_names_exist(name: str) -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     """util, common, helper, manager, misc and types attract what belongs elsewhere."""
-    sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     assert len(sources) > 50
     assert [str(path) for path in sources if FORBIDDEN_NAMES & {path.stem, path.parent.name}] == []
 
@@ -78,7 +78,7 @@ def test_the_readme_mentions_the_commands_a_newcomer_needs(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room not in ("examples", "tests")])
-def test_the_architecture_mentions_every_room(room: str) -> None:
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package not in ("examples", "tests")])
+def test_the_architecture_mentions_every_package(package: str) -> None:
     """Nobody has to guess what a top-level directory is for."""
-    assert f"`{room}/" in (ROOT / "ARCHITECTURE.md").read_text()
+    assert f"`{package}/" in (ROOT / "ARCHITECTURE.md").read_text()

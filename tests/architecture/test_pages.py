@@ -141,12 +141,12 @@ def test_a_topology_that_is_shown_is_one_of_the_simulated_nodes() -> None:
 
 
 _PATH = re.compile(r"`(\w+(?:/\w+)+(?:\.py)?/?)`")
-_ROOMS = ("", "agent", "scheduler", "admission")
+_PROGRAMS = ("", "agent", "scheduler", "admission")
 
 
 def missing_paths(text: str) -> list[str]:
-    """Paths in code quotes that are in none of the rooms; `.py` and a trailing slash may be left out."""
-    places = [ROOT / room for room in _ROOMS]
+    """Paths in code quotes that are in none of the packages; `.py` and a trailing slash may be left out."""
+    places = [ROOT / package for package in _PROGRAMS]
     return [
         path
         for path in _PATH.findall(text)
@@ -155,7 +155,7 @@ def missing_paths(text: str) -> list[str]:
 
 
 def test_the_architecture_names_files_that_exist() -> None:
-    """By their path below the repository or below a program's room."""
+    """By their path below the repository or below a program's package."""
     assert missing_paths((ROOT / "ARCHITECTURE.md").read_text()) == []
     assert missing_paths("`agent/tick.py`, `core/gone`, `edge/brake`, `docs/none.py`") == ["core/gone", "docs/none.py"]
 

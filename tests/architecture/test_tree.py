@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import GENERATED, MODULES, ROOMS, ROOT, holds_values_alone, mirror, reached
+from tests.architecture.tree import GENERATED, MODULES, PACKAGES, ROOT, holds_values_alone, mirror, reached
 
 MOST_MODULES = 30
 FOLDERS = sorted(
     {
         str(path.parent.relative_to(ROOT))
-        for room in (*ROOMS, "bench", "tests")
-        for path in (ROOT / room).rglob("*.py")
+        for package in (*PACKAGES, "bench", "tests")
+        for path in (ROOT / package).rglob("*.py")
         if GENERATED not in path.parents
     }
 )
@@ -32,9 +32,9 @@ GENERATORS = [module for module in MODULES if module.endswith("/generate.py")]
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_holds_few_enough_modules(folder: str) -> None:
-    """More have rooms of their own, by subject."""
+    """More have folders of their own, by subject."""
     modules = [path.name for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"]
-    assert len(modules) <= MOST_MODULES, f"{folder} holds {len(modules)} modules, at most {MOST_MODULES}: make rooms"
+    assert len(modules) <= MOST_MODULES, f"{folder} holds {len(modules)} modules, at most {MOST_MODULES}: make folders"
 
 
 def test_each_module_has_a_test_of_its_name() -> None:

@@ -1,4 +1,4 @@
-"""Modules of the rooms, the test that bears each one's name, and what a test comes to through imports."""
+"""Modules of the packages, the test that bears each one's name, and what a test comes to through imports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = ("model", "view", "kube", "wire", "agent", "scheduler", "admission", "local", "cli", "embedded")
+PACKAGES = ("model", "view", "kube", "wire", "agent", "scheduler", "admission", "local", "cli", "embedded")
 GENERATED = ROOT / "wire/v1"
 _IMPORT = re.compile(r"^\s*from ([\w.]+) import (?:\(([^)]*)\)|([^\n#]+))", re.MULTILINE)
 _BESIDE = re.compile(r"^\s*import (\w+)", re.MULTILINE)
@@ -16,13 +16,13 @@ _PATH = re.compile(r"[\"']([a-z_0-9/]+\.py)[\"']")
 _PROGRAM = re.compile(r"[\"'](?:python -m )?([a-z_]+(?:\.[a-z_0-9]+)*)[\"']")
 
 
-def sources(room: str) -> list[Path]:
-    """Modules of a room, neither tests nor generated code."""
-    found = (path for path in sorted((ROOT / room).rglob("*.py")) if path.name != "__init__.py")
+def sources(package: str) -> list[Path]:
+    """Modules of a package, neither tests nor generated code."""
+    found = (path for path in sorted((ROOT / package).rglob("*.py")) if path.name != "__init__.py")
     return [path for path in found if GENERATED not in path.parents and ROOT / "embedded/tests" not in path.parents]
 
 
-MODULES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sources(room)}
+MODULES = {str(path.relative_to(ROOT)): path for package in PACKAGES for path in sources(package)}
 _BY_NAME = {module.removesuffix(".py").replace("/", "."): path for module, path in MODULES.items()}
 _HELPERS = {
     path.stem: path
