@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from agent.core.observe.mirrors import undisputed
+from agent.core.observe.mirror_pods import undisputed
 from agent.core.observe.topology import zones
 from agent.ports import ClusterFacts
 from agent.readpod import InternalError, read_pod

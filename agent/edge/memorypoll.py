@@ -7,7 +7,7 @@ import select
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.core.limit.memorysigns import MemoryLook, SignsMemory, look
+from agent.core.limit.memory_signs import MemoryLook, SignsMemory, look
 from agent.core.limit.watch import Mechanism, MemorySigns, WakeCause, Watch
 from agent.core.observe.parse import meminfo, vmstat
 from agent.files.openfile import OpenFile

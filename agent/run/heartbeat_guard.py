@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from agent.core.limit.brake import BrakePlan, BrakeSample, wanted_cut
-from agent.core.limit.lastplan import LARGEST_BYTES, LastPlan, understood, written
+from agent.core.limit.last_plan import LARGEST_BYTES, LastPlan, understood, written
 from agent.core.limit.ownership import looser
 from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.layout import Layout

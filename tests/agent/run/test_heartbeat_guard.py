@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.core.limit.brake import BrakePlan, BrakeSample
-from agent.core.limit.lastplan import LARGEST_BYTES, LastPlan
+from agent.core.limit.last_plan import LARGEST_BYTES, LastPlan
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob

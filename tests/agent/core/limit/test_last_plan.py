@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from agent.core.limit.brake import BrakePlan
-from agent.core.limit.lastplan import LARGEST_BYTES, LastPlan, understood, written
+from agent.core.limit.last_plan import LARGEST_BYTES, LastPlan, understood, written
 from agent.core.observe.knobs import quota_knob
 from agent.core.observe.layout import CgroupDriver, Layout
 from model.decision import Term

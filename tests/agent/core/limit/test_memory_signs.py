@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.limit.memorysigns import MemoryLook, SignsMemory, look
+from agent.core.limit.memory_signs import MemoryLook, SignsMemory, look
 from agent.core.limit.watch import MemorySigns, WakeCause
 
 LEVEL, REFAULTS = WakeCause.MEMORY_LEVEL, WakeCause.MEMORY_REFAULTS

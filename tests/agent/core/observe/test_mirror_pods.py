@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.mirrors import DISPUTED, undisputed
+from agent.core.observe.mirror_pods import DISPUTED, undisputed
 from model.pod.pod import Pod
 
 
