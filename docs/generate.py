@@ -126,7 +126,7 @@ def _notes(surface: Surface) -> Iterator[str]:
 
 def _api_line(row: CoverageRow) -> str:
     reader = f"`{row.reader}`" if row.reader else ""
-    return f"| `{row.name}` | {row.support.value} | {row.told} | {row.source} | {reader} |"
+    return f"| `{row.name}` | {row.support.value} | {row.consequence} | {row.source} | {reader} |"
 
 
 def short_table() -> str:

@@ -158,7 +158,7 @@ class GangMembership(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-class Notes(msgspec.Struct, frozen=True):
+class GangTimes(msgspec.Struct, frozen=True):
     """What a restart must know of a gang and cannot see from its pods; whole Unix seconds, 0 without.
 
     `partial_seconds`: since when it is bound, or being bound, without its minimum, and never had it.

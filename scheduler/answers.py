@@ -51,7 +51,7 @@ class SchedulerAnswers:
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),
-            message=self._foreign(pod) or record.told,
+            message=self._foreign(pod) or record.condition_message,
             preemption=self._history.preemption(subject.text),
             nearest=self._nearest(subject, pod.uid),
             nominated_node=record.nominated,
@@ -142,7 +142,9 @@ class SchedulerAnswers:
     def _told(self, members: Roster) -> str:
         """The text its waiting pods carry."""
         records = (self._cache.record(pod.uid) for pod in members.pending)
-        return next((record.told for record in records if record is not None and record.told), "")
+        return next(
+            (record.condition_message for record in records if record is not None and record.condition_message), ""
+        )
 
     def _node(self, name: str) -> NodeExplanation:
         entry = self._node_reports.reports.get(name)

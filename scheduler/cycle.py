@@ -105,7 +105,7 @@ class Cycle:
                 self._configure(turn, fact, now)
             elif isinstance(fact, facts.BatchDone):
                 done.append(fact.subject)
-            elif isinstance(fact, facts.NoteFailed):
+            elif isinstance(fact, facts.PodConditionFailed):
                 unheard.append(fact.uid)
             elif isinstance(fact, facts.BindingReleased) and fact.error:
                 failures.append(fact)
@@ -227,7 +227,7 @@ class Cycle:
             turn.add(part)
             part, message = self._waiting.misfit(candidate, outcome, preemption, now)
             turn.add(part)
-            memo.tell(candidate, message)
+            memo.remember_message(candidate, message)
             return None
         placing = self._binding.prepared(candidate, outcome, working.snapshot)
         if outcome.choice is not None:
@@ -237,9 +237,9 @@ class Cycle:
 
     def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
         """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""
-        message = memo.told(candidate)
+        message = memo.message_for(candidate)
         record = self._cache.record(candidate.uids[0]) if message else None
-        misfit = memo.misfit(candidate) if record is not None and record.told == message else None
+        misfit = memo.misfit(candidate) if record is not None and record.condition_message == message else None
         if misfit is not None:
             self._waiting.as_before(candidate, misfit, now)
         return misfit is not None

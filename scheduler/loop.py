@@ -30,7 +30,7 @@ _LONGEST_WAIT_SECONDS = 10.0
 
 
 class Loop:
-    """`tell` may be called by any task of the event loop; `step` is one turn, `run` takes them until `drain`.
+    """`enqueue` may be called by any task of the event loop; `step` is one turn, `run` takes them until `drain`.
 
     `turned` is set once the first turn is over. `reread` tells every pod and PodGroup again, as it is now.
     """
@@ -59,7 +59,7 @@ class Loop:
         self._draining = False
         self._told_errors: set[str] = set()
 
-    def tell(self, fact: facts.Fact) -> None:
+    def enqueue(self, fact: facts.Fact) -> None:
         """Hand in a fact for the next turn. Of a NodeMetric the newest word counts, however fast an agent writes it."""
         if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             name = fact.change.object.metadata.name
@@ -91,13 +91,13 @@ class Loop:
         return not self._draining
 
     def step(self, group: asyncio.TaskGroup) -> Turn:
-        """One turn with all facts told so far; its writes run in `group`."""
+        """One turn with all facts so far; its writes run in `group`."""
         self._signal.clear()
         inbox, self._inbox, metrics, self._metrics = self._inbox, deque(), self._metrics, {}
         inbox.extend(metrics.values())
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
-        self._publisher.publish(turn, group, self.tell)
+        self._publisher.publish(turn, group, self.enqueue)
         if turn.reread:
             self.reread()
         self._note(turn, time.perf_counter() - began)
@@ -112,10 +112,10 @@ class Loop:
                 log.info("decision", text=sentence(decision))
         for refusal in turn.refusals:
             log.error("object left out", kind=refusal.kind, error=refusal.message)
-        for told in turn.config_events:
-            if told.reason != INVALID:  # which is among what was left out
-                say = log.warning if told.warning else log.info
-                say("configuration", config_map=told.config_map.key, reason=told.reason, told=told.message)
+        for event in turn.config_events:
+            if event.reason != INVALID:  # which is among what was left out
+                say = log.warning if event.warning else log.info
+                say("configuration", config_map=event.config_map.key, reason=event.reason, told=event.message)
         for gang, message in turn.invalid_gangs:
             log.error("gang left out", gang=gang.key, error=message)
         for subject, preemption in turn.insights.items():

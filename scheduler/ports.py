@@ -12,7 +12,7 @@ from model.decision import Decision
 from model.placement import Placement, Scored
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.core.gangs.phase import GangStatus
 
 
@@ -61,8 +61,8 @@ class StatusWriter(Protocol):
     async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
 
-    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
-        """The notes as annotations of the PodGroup, which every definition keeps. Raises KubernetesFault."""
+    async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
+        """The times as annotations of the PodGroup, which every definition keeps. Raises KubernetesFault."""
 
     async def group_condition(self, gang: NamedObject, condition: Condition) -> None:
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
@@ -71,10 +71,10 @@ class StatusWriter(Protocol):
 class PodDeleter(Protocol):
     """Makes pods go."""
 
-    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True) -> None:
         """Condition DisruptionTarget, then deletion with the pod's own grace; done where that uid is gone already.
 
-        Without `tell` the condition may fail. Raises KubernetesFault.
+        Without `require_condition` the condition may fail. Raises KubernetesFault.
         """
 
 

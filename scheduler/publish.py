@@ -15,12 +15,21 @@ import structlog
 
 from model.fault import KubernetesFault
 from model.report import PreemptionNotice
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.core.queueing.backoff import delay_seconds
 from scheduler.ports import Announcer, Binder, Clock, Meter, NamedObject, NoticeSender, PodDeleter, StatusWriter
 from scheduler.settings import SchedulerSettings
-from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangCondition, GangNote, Note, Notice, Turn
+from scheduler.steps.turn import (
+    Bind,
+    BindingBatch,
+    Eviction,
+    GangCondition,
+    GangStatusWrite,
+    Notice,
+    PodConditionWrite,
+    Turn,
+)
 
 log = structlog.get_logger()
 
@@ -36,7 +45,7 @@ _REPEATS = 8
 server of Kubernetes works on a request (--request-timeout)."""
 
 
-_TOLD_ATTEMPTS = 3
+_CONDITION_ATTEMPTS = 3
 """Attempts at an eviction that tell the pod why. Whoever made it may have left no room for a condition: an object of
 1.5 MB takes none, and must not stay for that."""
 
@@ -65,7 +74,7 @@ class Outlets(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """`tell` takes facts for the next turn; tasks run in `group`."""
+    """`enqueue` takes facts for the next turn; tasks run in `group`."""
 
     def __init__(self, outlets: Outlets, meter: Meter, clock: Clock, settings: SchedulerSettings) -> None:
         self._binder = outlets.binder
@@ -81,10 +90,10 @@ class Publisher:
         self._most_bindings, self._bindings, self._fewer = settings.concurrent_binds, 0, asyncio.Event()
         self._draining, self._drained, self._uncertain = False, asyncio.Event(), set[str]()
         self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
-        self._notes: dict[str, asyncio.Task[None]] = {}
+        self._condition_tasks: dict[str, asyncio.Task[None]] = {}
         self._undated: set[str] = set()
         self._nominated: dict[str, str] = {}
-        self._statuses: dict[str, GangNote] = {}
+        self._statuses: dict[str, GangStatusWrite] = {}
         self._conditions: dict[tuple[str, str], GangCondition] = {}
         self._evictions: dict[str, Eviction] = {}
 
@@ -122,15 +131,15 @@ class Publisher:
                 waited_seconds=_DRAIN_SECONDS,
             )
 
-    def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
+    def publish(self, turn: Turn, group: asyncio.TaskGroup, enqueue: Callable[[facts.Fact], None]) -> None:
         """Start every write of a turn; returns at once."""
         for batch in turn.batches:
             self._bindings += len(batch.binds)
-            group.create_task(self._bind_batch(batch, tell))
-        for note in turn.notes:
-            self._note(note, group, tell)
-        for status in turn.gang_notes:
-            self._tell_gang(status, group)
+            group.create_task(self._bind_batch(batch, enqueue))
+        for write in turn.pod_conditions:
+            self._queue_condition(write, group, enqueue)
+        for status in turn.gang_statuses:
+            self._queue_status(status, group)
         for condition in turn.conditions:
             self._conditions[condition.key] = condition
             group.create_task(self._write_condition(condition))
@@ -143,8 +152,8 @@ class Publisher:
                 group.create_task(self._evict(eviction))
         for event in turn.gang_events:
             self._announcer.gang(event.gang, event.reason, event.message, warning=event.warning)
-        for told in turn.config_events:
-            self._announcer.configuration(told.config_map, told.reason, told.message, warning=told.warning)
+        for applied in turn.config_events:
+            self._announcer.configuration(applied.config_map, applied.reason, applied.message, warning=applied.warning)
         for gang, message in turn.invalid_gangs:
             self._announcer.gang(gang, "GangInvalid", message, warning=True)
         for pod, message in turn.unserved:
@@ -152,16 +161,16 @@ class Publisher:
         for refusal in turn.refusals:
             self._meter.refused(refusal.kind)
             if refusal.pod is not None:
-                self._note(Note(refusal.pod, refusal.message), group, tell)
+                self._queue_condition(PodConditionWrite(refusal.pod, refusal.message), group, enqueue)
 
-    def _tell_gang(self, note: GangNote, group: asyncio.TaskGroup) -> None:
-        """The newest status counts, and the newest marks, whichever note holds them."""
-        before = self._statuses.get(note.gang.key)
+    def _queue_status(self, write: GangStatusWrite, group: asyncio.TaskGroup) -> None:
+        """The newest status counts, and the newest times, whichever write holds them."""
+        before = self._statuses.get(write.gang.key)
         if before is None:
-            group.create_task(self._write_status(note.gang.key))
-        elif note.marks is None and before.gang == note.gang:
-            note = msgspec.structs.replace(note, marks=before.marks)
-        self._statuses[note.gang.key] = note
+            group.create_task(self._write_status(write.gang.key))
+        elif write.times is None and before.gang == write.gang:
+            write = msgspec.structs.replace(write, times=before.times)
+        self._statuses[write.gang.key] = write
 
     async def led(self) -> None:
         """Return once writes may go out; at once where they may."""
@@ -174,8 +183,8 @@ class Publisher:
         if notice.deadline_seconds is None:
             self._courier.withdraw(notice.node, notice.pod.uid)
         else:
-            told = PreemptionNotice(notice.pod.uid, notice.deadline_seconds, notice.reason)
-            self._courier.notify(notice.node, told)
+            sent = PreemptionNotice(notice.pod.uid, notice.deadline_seconds, notice.reason)
+            self._courier.notify(notice.node, sent)
 
     async def _evict(self, eviction: Eviction) -> None:
         """Again until it is done or the pod is spared: room is kept for the preemptor until then."""
@@ -184,8 +193,10 @@ class Publisher:
             try:
                 async with self._write_slots:
                     await self.led()
-                    tell = failures < _TOLD_ATTEMPTS
-                    await self._evictor.evict(eviction.pod, eviction.reason, eviction.message, tell=tell)
+                    required = failures < _CONDITION_ATTEMPTS
+                    await self._evictor.evict(
+                        eviction.pod, eviction.reason, eviction.message, require_condition=required
+                    )
             except KubernetesFault as fault:
                 failures += 1
                 if failures == 1:
@@ -199,23 +210,27 @@ class Publisher:
             self._announcer.preempted(eviction.pod, eviction.note)
             return
 
-    def _note(self, note: Note, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
-        uid = note.pod.uid
-        if note.event:
-            self._announcer.failed(note.pod, note.message)
-        if note.nominated is not None:
-            self._nominated[uid] = note.nominated
-        if note.first:
+    def _queue_condition(
+        self, write: PodConditionWrite, group: asyncio.TaskGroup, enqueue: Callable[[facts.Fact], None]
+    ) -> None:
+        uid = write.pod.uid
+        if write.event:
+            self._announcer.failed(write.pod, write.message)
+        if write.nominated is not None:
+            self._nominated[uid] = write.nominated
+        if write.first:
             self._undated.add(uid)
-        self._notes[uid] = group.create_task(self._write_note(note, self._notes.get(uid), tell))
+        self._condition_tasks[uid] = group.create_task(
+            self._write_pod_condition(write, self._condition_tasks.get(uid), enqueue)
+        )
 
-    async def _bind_batch(self, batch: BindingBatch, tell: Callable[[facts.Fact], None]) -> None:
+    async def _bind_batch(self, batch: BindingBatch, enqueue: Callable[[facts.Fact], None]) -> None:
         course = _Course()
         async with asyncio.TaskGroup() as group:
             for bind in batch.binds:
-                bound = group.create_task(self._bind(batch, bind, course, tell))
+                bound = group.create_task(self._bind(batch, bind, course, enqueue))
                 bound.add_done_callback(self._count_binding)
-        tell(facts.BatchDone(batch.subject))
+        enqueue(facts.BatchDone(batch.subject))
 
     def _count_binding(self, done: asyncio.Task[None]) -> None:
         self._bindings -= 1
@@ -229,18 +244,20 @@ class Publisher:
         given_up = (course.failed and batch.strict) or (self._draining and not course.begun)
         return given_up or not self.leading()
 
-    async def _bind(self, batch: BindingBatch, bind: Bind, course: _Course, tell: Callable[[facts.Fact], None]) -> None:
+    async def _bind(
+        self, batch: BindingBatch, bind: Bind, course: _Course, enqueue: Callable[[facts.Fact], None]
+    ) -> None:
         """A condition still on its way to the pod is waited for: written after the binding it would be untrue."""
         uid = bind.pod.uid
-        note = self._notes.pop(uid, None)
-        if note is not None:
-            await asyncio.wait([note])
+        write = self._condition_tasks.pop(uid, None)
+        if write is not None:
+            await asyncio.wait([write])
             self._undated.discard(uid)
             self._nominated.pop(uid, None)
         try:
             async with self._bind_slots:
                 if self._comes_back(batch, course):
-                    tell(facts.BindingReleased(batch.subject, uid))
+                    enqueue(facts.BindingReleased(batch.subject, uid))
                     return
                 course.begun, began = True, self._clock()
                 self._uncertain.add(bind.pod.key)
@@ -250,7 +267,7 @@ class Publisher:
             if not await self._bound_after_all(bind, fault):
                 course.failed = True
                 self._meter.bound(self._clock() - began, "failed")
-                tell(facts.BindingReleased(batch.subject, uid, str(fault), fault.status))
+                enqueue(facts.BindingReleased(batch.subject, uid, str(fault), fault.status))
                 return
         finally:
             self._uncertain.discard(bind.pod.key)
@@ -299,85 +316,85 @@ class Publisher:
                     log.warning("not known whether the pod is bound", pod=bind.pod.key, error=str(unknown))
                 await asyncio.sleep(delay_seconds(attempts, self._backoff))
 
-    async def _write_note(
-        self, note: Note, before: asyncio.Task[None] | None, tell: Callable[[facts.Fact], None]
+    async def _write_pod_condition(
+        self, write: PodConditionWrite, before: asyncio.Task[None] | None, enqueue: Callable[[facts.Fact], None]
     ) -> None:
-        """One pod's notes go out one after another, and one that a newer overtook is dropped."""
+        """One pod's conditions go out one after another, and one that a newer overtook is dropped."""
         if before is not None:
             await asyncio.wait([before])
         mine = asyncio.current_task()
         async with self._write_slots:
             await self.led()
-            if self._notes.get(note.pod.uid) is not mine:
+            if self._condition_tasks.get(write.pod.uid) is not mine:
                 return
             try:
-                first, nominated = note.pod.uid in self._undated, self._nominated.get(note.pod.uid)
-                await self._writer.unscheduled(note.pod, note.message, first=first, nominated=nominated)
-                self._undated.discard(note.pod.uid)
+                first, nominated = write.pod.uid in self._undated, self._nominated.get(write.pod.uid)
+                await self._writer.unscheduled(write.pod, write.message, first=first, nominated=nominated)
+                self._undated.discard(write.pod.uid)
             except KubernetesFault as fault:
                 if fault.status != 404:
-                    log.warning("condition not written", pod=note.pod.key, error=str(fault))
-                    tell(facts.NoteFailed(note.pod.uid))
+                    log.warning("condition not written", pod=write.pod.key, error=str(fault))
+                    enqueue(facts.PodConditionFailed(write.pod.uid))
             finally:
-                if self._notes.get(note.pod.uid) is mine:
-                    del self._notes[note.pod.uid]
-                    self._undated.discard(note.pod.uid)
-                    self._nominated.pop(note.pod.uid, None)
+                if self._condition_tasks.get(write.pod.uid) is mine:
+                    del self._condition_tasks[write.pod.uid]
+                    self._undated.discard(write.pod.uid)
+                    self._nominated.pop(write.pod.uid, None)
 
     async def _write_status(self, key: str) -> None:
         """A PodGroup's newest status, again until it stands; one that a newer overtook is never sent."""
-        failures, told = 0, ""
+        failures, logged = 0, ""
         while key in self._statuses:
             async with self._write_slots:
                 await self.led()
-                note = self._statuses[key]
-                problem = await self._status_problem(note)
+                write = self._statuses[key]
+                problem = await self._status_problem(write)
             if problem:
                 failures += 1
-                if problem != told:
+                if problem != logged:
                     log.warning("PodGroup status not written", gang=key, error=problem)
-                told = problem
+                logged = problem
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
-            elif self._statuses[key] == note:
+            elif self._statuses[key] == write:
                 del self._statuses[key]
 
-    async def _write_condition(self, told: GangCondition) -> None:
+    async def _write_condition(self, condition: GangCondition) -> None:
         """Again until it stands or a newer overtakes it: what is told once and for all must not get lost."""
         failures = 0
-        while self._conditions.get(told.key) is told:
+        while self._conditions.get(condition.key) is condition:
             try:
                 async with self._write_slots:
                     await self.led()
-                    await self._writer.group_condition(told.gang, told.condition)
+                    await self._writer.group_condition(condition.gang, condition.condition)
                 break
             except KubernetesFault as fault:
                 if fault.status in (404, 409):
                     break
                 failures += 1
                 if failures == 1:
-                    log.warning("PodGroup condition not written", gang=told.gang.key, error=str(fault))
+                    log.warning("PodGroup condition not written", gang=condition.gang.key, error=str(fault))
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
-        if self._conditions.get(told.key) is told:
-            del self._conditions[told.key]
+        if self._conditions.get(condition.key) is condition:
+            del self._conditions[condition.key]
 
-    async def _status_problem(self, note: GangNote) -> str:
+    async def _status_problem(self, write: GangStatusWrite) -> str:
         """Write; empty where that is done, or where the PodGroup is gone or another one has its name now."""
         try:
-            if note.marks is not None:
-                await self._mark(note.gang, note.marks)
-            await self._writer.gang_status(note.gang, note.status)
+            if write.times is not None:
+                await self._write_times(write.gang, write.times)
+            await self._writer.gang_status(write.gang, write.status)
         except KubernetesFault as fault:
             return "" if fault.status in (404, 409) else str(fault)
         return ""
 
-    async def _mark(self, gang: NamedObject, marks: Notes) -> None:
+    async def _write_times(self, gang: NamedObject, times: GangTimes) -> None:
         """A refusal, for want of the right or by somebody's webhook, holds up no status: pods tell most of it."""
         try:
-            await self._writer.gang_marks(gang, marks)
+            await self._writer.gang_times(gang, times)
         except KubernetesFault as fault:
             if not _is_refusal(fault) or fault.status in (404, 409, 429):
                 raise
-            log.warning("PodGroup not marked", gang=gang.key, error=str(fault))
+            log.warning("times not written to the PodGroup", gang=gang.key, error=str(fault))
 
 
 def _is_refusal(fault: KubernetesFault) -> bool:

@@ -141,16 +141,16 @@ class Scheduler:
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
-        self.watch = KubernetesWatch(client, self._tell)
+        self.watch = KubernetesWatch(client, self._enqueue)
         self.loop.reread = self.watch.reread
 
-    def _tell(self, fact: Fact) -> None:
+    def _enqueue(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):
             self.withdrawer.saw(fact.change)
             self.node_objects.saw_node(fact.change)
         elif isinstance(fact, ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             self.node_objects.saw_metric(fact.change)
-        self.loop.tell(fact)
+        self.loop.enqueue(fact)
 
 
 class _State:
@@ -254,7 +254,7 @@ class _Process:
         outside = SharedParts(self._client, self._recorder, self._link)
         scheduler = Scheduler(outside, self._options, leadership, self._metrics)
         # Before anything else is known, so that nothing is decided by other settings.
-        scheduler.loop.tell(Configured(told))
+        scheduler.loop.enqueue(Configured(told))
         self._state.scheduler = scheduler
         self._metrics.watch(self._figures())
         async with _background(scheduler) as start, _answering(scheduler) as grpc:

@@ -27,7 +27,7 @@ from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.settings import SchedulerSettings
-from scheduler.steps.turn import Eviction, GangNote, Note, Turn
+from scheduler.steps.turn import Eviction, GangStatusWrite, PodConditionWrite, Turn
 from view.cluster_outcome import GangOut, Nomination, Outcome, Pending, SimulatedPlacement, SimulatedVictim
 
 _PREEMPTOR = re.compile(r"preemptor: (.+), triggerPod: ")
@@ -133,7 +133,7 @@ class _Run:
         for refusal in turn.refusals:
             raise ConfigurationFault(refusal.kind, refusal.message)
         self._decisions.update((decision.subject, decision) for decision in turn.decisions)
-        for note in turn.notes:
+        for note in turn.pod_conditions:
             self._note(note)
         for notice in turn.notices:
             self._warned.pop(notice.pod.uid, None)
@@ -142,7 +142,7 @@ class _Run:
         for eviction in turn.evictions:
             node = self._pods[eviction.pod.uid].spec.node_name
             self._victims[eviction.pod.uid] = _victim(eviction, node)
-        for status in turn.gang_notes:
+        for status in turn.gang_statuses:
             self._gang(status)
         for batch in turn.batches:
             for bind in batch.binds:
@@ -157,7 +157,7 @@ class _Run:
         self._placed[_key(pod)] = node
         self._become(msgspec.structs.replace(pod, spec=spec, status=status))
 
-    def _note(self, note: Note) -> None:
+    def _note(self, note: PodConditionWrite) -> None:
         pod = self._pods[note.pod.uid]
         told = objects.Condition(ConditionType.POD_SCHEDULED, ConditionStatus.FALSE, Reason.UNSCHEDULABLE, note.message)
         node = pod.status.nominated_node_name if note.nominated is None else note.nominated
@@ -168,7 +168,7 @@ class _Run:
         self._pods[pod.metadata.uid] = pod
         self._inbox.append(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
 
-    def _gang(self, note: GangNote) -> None:
+    def _gang(self, note: GangStatusWrite) -> None:
         group = self._groups.get(note.gang.key)
         if group is not None:
             self._groups[note.gang.key] = msgspec.structs.replace(group, status=_group_status(note))
@@ -203,7 +203,7 @@ def _key(pod: objects.Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _group_status(note: GangNote) -> objects.PodGroupStatus:
+def _group_status(note: GangStatusWrite) -> objects.PodGroupStatus:
     told = note.status
     counts = (told.phase, told.scheduled, told.running, told.succeeded, told.failed)
     begun = datetime.fromtimestamp(told.start_seconds, UTC) if told.start_seconds else None
@@ -235,4 +235,4 @@ def _gangs(cache: ClusterCache) -> tuple[GangOut, ...]:
 
 def _gang_out(cache: ClusterCache, key: str) -> GangOut:
     (part,), record = cache.parts(WorkloadId.gang(key)), cache.gangs.get(key)
-    return GangOut(key, record.told.phase if record else "", part.members.satisfied, part.spec.min_member)
+    return GangOut(key, record.written_status.phase if record else "", part.members.satisfied, part.spec.min_member)

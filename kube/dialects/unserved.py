@@ -25,7 +25,7 @@ _GANG = "write a PodGroup of scheduling.sigs.k8s.io/v1alpha1 and label pod-group
 
 
 class UnservedKind(msgspec.Struct, frozen=True):
-    """A kind nobody acts on; `told` is what follows from that, as the end of a sentence.
+    """A kind nobody acts on; `consequence` is what follows from that, as the end of a sentence.
 
     `stored` says that a definition of ours keeps it, so that it may be looked for.
     """
@@ -34,7 +34,7 @@ class UnservedKind(msgspec.Struct, frozen=True):
     version: str
     plural: str
     kind: str
-    told: str
+    consequence: str
     stored: bool = True
 
     @property
@@ -59,9 +59,9 @@ W = TypeVar("W", bound=Word)
 
 
 class _Word(Word, frozen=True):
-    """One nobody acts on; `told` as above."""
+    """One nobody acts on; `consequence` as above."""
 
-    told: str
+    consequence: str
 
 
 KINDS = (
@@ -124,7 +124,7 @@ class Unserved(msgspec.Struct, frozen=True):
 
 def kind_sentence(kind: UnservedKind, where: str) -> str:
     """What the writer of the object `where` reads."""
-    return _sentence(where, f"{kind.kind} of {kind.group}", kind.told, Surface.KIND)
+    return _sentence(where, f"{kind.kind} of {kind.group}", kind.consequence, Surface.KIND)
 
 
 def in_metadata(metadata: Metadata, where: str, prefix: str = "") -> tuple[Unserved, ...]:
@@ -152,8 +152,8 @@ def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
 def _named(word: _Word, value: str, where: str, prefix: str) -> Unserved:
     place = f"{prefix}{word.place}[{word.key}]={value[:_SHOWN_VALUE]}"
     surface = Surface.POD_LABEL if word.place == LABELS else Surface.POD_ANNOTATION
-    return Unserved(place, _sentence(where, place, word.told, surface))
+    return Unserved(place, _sentence(where, place, word.consequence, surface))
 
 
-def _sentence(where: str, place: str, told: str, surface: Surface) -> str:
-    return sentence(where, Asked(CoverageRow(surface, Area.QUOTA, place, Support.NOT_YET, told), (place,)))
+def _sentence(where: str, place: str, consequence: str, surface: Surface) -> str:
+    return sentence(where, Asked(CoverageRow(surface, Area.QUOTA, place, Support.NOT_YET, consequence), (place,)))

@@ -64,7 +64,7 @@ class PodRecord(msgspec.Struct):
     pod: Pod
     pod_class: PodClass
     pod_traits: PodTraits
-    told: str = ""
+    condition_message: str = ""
     nominated: str = ""
     unserved: tuple[str, ...] = ()
 
@@ -137,9 +137,12 @@ class ClusterCache:
                     self._refusals.add(where, metadata, str(of_ours(where, error)))
             case facts.BindingReleased():
                 self._released(fact)
-            case facts.NoteFailed(uid):
+            case facts.PodConditionFailed(uid):
                 if uid in self._pods:
-                    self._pods[uid].told, self._pods[uid].nominated = "", self._pods[uid].pod.status.nominated_node
+                    self._pods[uid].condition_message, self._pods[uid].nominated = (
+                        "",
+                        self._pods[uid].pod.status.nominated_node,
+                    )
 
     def configure(self, load: LoadPolicy, defaults: GangDefaults, now: float) -> bool:
         """Other settings hold; whether gangs must be told again, since they were read by other defaults."""
@@ -219,7 +222,7 @@ class ClusterCache:
         """These pods are about to be bound."""
         charges = tuple(charges)
         self.ledger.assume(charges)
-        self._tell(News(NewsKind.PLACED))
+        self._add_news(News(NewsKind.PLACED))
         for charge in charges:
             self.loads.put(charge, now)
 
@@ -251,11 +254,11 @@ class ClusterCache:
         record = self._pods.get(pod.uid)
         told = _condition_message(source)
         if record is None or record.pod != pod:
-            told_before = record.told if record is not None else ""
+            told_before = record.condition_message if record is not None else ""
             before, record = record, PodRecord(pod, pod_class, pod_traits, told_before, pod.status.nominated_node)
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
-        record.told = told or record.told
+        record.condition_message = told or record.condition_message
 
     def _as_placed(self, pod: Pod) -> Pod:
         """Of what kube-scheduler does not know, a pod that is placed as it does says nothing."""
@@ -317,14 +320,14 @@ class ClusterCache:
         self.loads.put(charge, now)
         for change in undo:
             if change.charge is None or change.charge.pod_traits != charge.pod_traits:
-                self._tell(News(NewsKind.PODS))
+                self._add_news(News(NewsKind.PODS))
             if change.charge is not None:
-                self._tell(freed(released(change.charge, charge)))
+                self._add_news(freed(released(change.charge, charge)))
 
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
             if change.charge is not None:
-                self._tell(freed_by(change.charge.pod_class) | News(NewsKind.PODS))
+                self._add_news(freed_by(change.charge.pod_class) | News(NewsKind.PODS))
         self.loads.remove(uid)
 
     def _remove_pod(self, uid: str) -> None:
@@ -369,7 +372,7 @@ class ClusterCache:
         else:
             self._touched.subjects |= self.gangs.joined(pod.spec.gang, first=first)
 
-    def _tell(self, news: News) -> None:
+    def _add_news(self, news: News) -> None:
         self._touched.news |= news
 
     def _refuse_pod(self, key: str, source: objects.Pod, fault: ConfigurationFault) -> None:
@@ -390,7 +393,7 @@ class ClusterCache:
         node = self._refusals.reopen(uid)
         if node is not None:
             self._changed_nodes.add(node)
-            self._tell(News(NewsKind.NODE_CHANGED))
+            self._add_news(News(NewsKind.NODE_CHANGED))
 
     def _node_seen(self, kind: ChangeKind, source: objects.Node) -> None:
         name = source.metadata.name
@@ -425,7 +428,7 @@ class ClusterCache:
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
         self._changed_nodes.add(node.name)
-        self._tell(node_news(before, node))
+        self._add_news(node_news(before, node))
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
@@ -461,7 +464,7 @@ class ClusterCache:
             for node in self.offers.configured(change):
                 self._judged(node)
         elif self.related.reads(item) and self.related.apply(change):
-            self._tell(News(NewsKind.VOLUMES | NewsKind.PODS))
+            self._add_news(News(NewsKind.VOLUMES | NewsKind.PODS))
             if self.gangs.layers != self.related.layers:
                 self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
@@ -471,7 +474,7 @@ class ClusterCache:
             self.loads.metric(source, now, gone=kind is ChangeKind.DELETED)
         except ConfigurationFault as fault:
             self._refusals.add(f"NodeMetric {source.metadata.name}", source.metadata, str(fault))
-        self._tell(News(NewsKind.LOAD))
+        self._add_news(News(NewsKind.LOAD))
 
     def _released(self, fact: facts.BindingReleased) -> None:
         charge = self.ledger.charge(fact.uid)

@@ -56,10 +56,12 @@ class BatchDone(msgspec.Struct, frozen=True):
     subject: WorkloadId
 
 
-class NoteFailed(msgspec.Struct, frozen=True):
+class PodConditionFailed(msgspec.Struct, frozen=True):
     """A pod's condition could not be written, so what it says is not known."""
 
     uid: str
 
 
-Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | ObjectSeen | Configured | BindingReleased | BatchDone | NoteFailed
+Fact: TypeAlias = (
+    PodSeen | NodeSeen | PodGroupSeen | ObjectSeen | Configured | BindingReleased | BatchDone | PodConditionFailed
+)

@@ -13,7 +13,7 @@ from kube import objects
 from kube.dialects.gangs import networktopology, podgroups
 from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
-from model.workload import Gang, GangMembership, GangSource, Notes, WorkloadId
+from model.workload import Gang, GangMembership, GangSource, GangTimes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
@@ -26,13 +26,13 @@ AnyPodGroup = objects.PodGroup | objects.UpstreamPodGroup
 
 
 class GangRecord(msgspec.Struct):
-    """A PodGroup as far as we know: `told` is its status, `marks` its annotations of ours, `problems` unreadable ones,
-    `conditions` those of scheduling.k8s.io's kind.
+    """A PodGroup as far as we know: `written_status` is its status, `written_times` its annotations of ours, `problems`
+    unreadable ones, `conditions` those of scheduling.k8s.io's kind.
     """
 
     gang: Gang
-    told: GangStatus = GangStatus()
-    marks: Notes = Notes()
+    written_status: GangStatus = GangStatus()
+    written_times: GangTimes = GangTimes()
     problems: tuple[str, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
 
@@ -41,11 +41,11 @@ class GangRecord(msgspec.Struct):
         return NamedObject(self.gang.namespace, self.gang.name, self.gang.uid)
 
     @property
-    def notes(self) -> Notes:
+    def times(self) -> GangTimes:
         """Our own, as far as we know."""
         if self.gang.source is GangSource.UPSTREAM:
-            return Notes(podgroups.partially_bound_since(self.conditions))
-        return podgroups.read_with(self.told.phase, self.marks)
+            return GangTimes(podgroups.partially_bound_since(self.conditions))
+        return podgroups.times_with(self.written_status.phase, self.written_times)
 
 
 class GangCache:
@@ -123,8 +123,8 @@ class GangCache:
         if isinstance(source, objects.UpstreamPodGroup):
             told = source.status.conditions if source.status else None
             return GangRecord(podgroups.upstream_gang(source, self.defaults), conditions=tuple(told or ()))
-        marks, problems = podgroups.marks(source)
-        return GangRecord(podgroups.pod_group(source, self.defaults), _status(source), marks, problems)
+        times, problems = podgroups.read_times(source)
+        return GangRecord(podgroups.pod_group(source, self.defaults), _status(source), times, problems)
 
 
 def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: float) -> objects.Condition | None:
@@ -133,10 +133,10 @@ def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: 
     return _taken(record, podgroups.initially_scheduled(record.conditions, placed, message, stamp))
 
 
-def partially_bound(record: GangRecord, notes: Notes, now: float) -> objects.Condition | None:
+def partially_bound(record: GangRecord, times: GangTimes, now: float) -> objects.Condition | None:
     """As `initially_scheduled`, of what is noted on a gang that is bound in part or is not any more."""
-    partial = notes.partial_seconds > 0
-    return _taken(record, podgroups.partially_bound(record.conditions, partial, _stamp(notes.partial_seconds or now)))
+    partial = times.partial_seconds > 0
+    return _taken(record, podgroups.partially_bound(record.conditions, partial, _stamp(times.partial_seconds or now)))
 
 
 def _taken(record: GangRecord, condition: objects.Condition | None) -> objects.Condition | None:

@@ -23,7 +23,7 @@ _PROBE_SECONDS = 5.0
 
 class _Refusal(NamedTuple):
     code: grpc.StatusCode
-    told: str
+    message: str
 
 
 class CallAuthorization(grpc.aio.ServerInterceptor):  # type: ignore[misc]
@@ -49,22 +49,22 @@ class CallAuthorization(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         try:
             caller = await self._callers.caller(token)
             if caller is None:
-                told = "send metadata `authorization: Bearer TOKEN` with a known token"
-                return _Refusal(grpc.StatusCode.UNAUTHENTICATED, told)
+                message = "send metadata `authorization: Bearer TOKEN` with a known token"
+                return _Refusal(grpc.StatusCode.UNAUTHENTICATED, message)
             if await self._callers.allowed(caller, method):
                 return None
         except KubernetesFault as fault:
             if self._faults.due(asyncio.get_running_loop().time()) is not None:
                 log.warning("who calls cannot be found out", error=str(fault))
-            told = "the API server cannot be asked who you are; try again"
-            return _Refusal(grpc.StatusCode.UNAVAILABLE, told)
-        told = f"{caller.name} may not call {method}; bind it to ClusterRole sublet-viewer"
-        return _Refusal(grpc.StatusCode.PERMISSION_DENIED, told)
+            message = "the API server cannot be asked who you are; try again"
+            return _Refusal(grpc.StatusCode.UNAVAILABLE, message)
+        message = f"{caller.name} may not call {method}; bind it to ClusterRole sublet-viewer"
+        return _Refusal(grpc.StatusCode.PERMISSION_DENIED, message)
 
     def _tell(self, peer: str, refusal: _Refusal) -> None:
         untold = self._refusals.due(asyncio.get_running_loop().time())
         if untold is not None:
-            log.warning("call refused", peer=peer, code=refusal.code.name, told=refusal.told, untold_before=untold)
+            log.warning("call refused", peer=peer, code=refusal.code.name, told=refusal.message, untold_before=untold)
 
 
 def _refusing(handler: Any, refusal: _Refusal, tell: Callable[[str], None]) -> Any:
@@ -75,7 +75,7 @@ def _refusing(handler: Any, refusal: _Refusal, tell: Callable[[str], None]) -> A
 
     async def refuse(requests: Any, context: Any) -> None:
         tell(context.peer())
-        await context.abort(refusal.code, refusal.told)
+        await context.abort(refusal.code, refusal.message)
 
     return grpc.stream_stream_rpc_method_handler(refuse, handler.request_deserializer, handler.response_serializer)
 

@@ -19,7 +19,7 @@ from model.condition import ConditionStatus, ConditionType
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import NamedObject
@@ -47,16 +47,16 @@ _CRD_WAIT_SECONDS = 2.0
 class KubernetesWatch:
     """Everything the scheduler reads as facts, in the order of each collection."""
 
-    def __init__(self, client: KubeClient, tell: Callable[[facts.Fact], None]) -> None:
-        self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: tell(facts.PodSeen(c)))
-        self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: tell(facts.NodeSeen(c)))
-        groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
+    def __init__(self, client: KubeClient, enqueue: Callable[[facts.Fact], None]) -> None:
+        self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
+        self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
+        groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: enqueue(facts.PodGroupSeen(c)))
 
         def informer(path: str, kind: type[Any]) -> Informer[Any]:
-            return Informer(client, path, kind, on_change=lambda c: tell(facts.ObjectSeen(c)))
+            return Informer(client, path, kind, on_change=lambda c: enqueue(facts.ObjectSeen(c)))
 
-        self._tell = tell
-        config = configmap.follow(client, NODE_CONFIG, lambda c: tell(facts.ObjectSeen(c)))
+        self._enqueue = enqueue
+        config = configmap.follow(client, NODE_CONFIG, lambda c: enqueue(facts.ObjectSeen(c)))
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
         self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in _OTHERS))
@@ -74,23 +74,23 @@ class KubernetesWatch:
     def reread(self) -> None:
         """Tell every PodGroup, and every pod that has a gang, as if it had changed."""
         for group in list(self._groups.items.values()):
-            self._tell(facts.PodGroupSeen(Change(ChangeKind.MODIFIED, group)))
+            self._enqueue(facts.PodGroupSeen(Change(ChangeKind.MODIFIED, group)))
         for informer in self._others:
             for item in list(informer.items.values()):
                 if isinstance(item, objects.UpstreamPodGroup):
-                    self._tell(facts.ObjectSeen(Change(ChangeKind.MODIFIED, item)))
+                    self._enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, item)))
         for pod in list(self._pods.items.values()):
             if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
-                self._tell(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
+                self._enqueue(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
 
     def _configured(self, change: Change[objects.ConfigMap]) -> None:
-        self._tell(facts.Configured(None if change.kind is ChangeKind.DELETED else change.object))
+        self._enqueue(facts.Configured(None if change.kind is ChangeKind.DELETED else change.object))
 
     async def _look_again(self) -> None:
         """One that went between its first reading and the first list was never there for the informer."""
         await self._own.synced.wait()
         if not self._own.items:
-            self._tell(facts.Configured(None))
+            self._enqueue(facts.Configured(None))
 
     async def synced(self) -> None:
         """Once what every cluster serves is listed: without budgets the first victims would be the wrong ones.
@@ -190,12 +190,12 @@ class KubernetesStatusWriter:
             told["scheduleStartTime"] = _time(begun)
         await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
 
-    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
+    async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
         """Merge-patch both annotations; one without a time goes."""
         path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name)
-        times = {podgroups.PARTIAL_SINCE: marks.partial_seconds, podgroups.WHOLE_SINCE: marks.whole_seconds}
-        told = {name: _time(seconds) if seconds else None for name, seconds in times.items()}
-        await self._client.patch(path, {"metadata": {"uid": gang.uid, "annotations": told}}, PatchKind.MERGE)
+        seconds = {podgroups.PARTIAL_SINCE: times.partial_seconds, podgroups.WHOLE_SINCE: times.whole_seconds}
+        annotations = {name: _time(at) if at else None for name, at in seconds.items()}
+        await self._client.patch(path, {"metadata": {"uid": gang.uid, "annotations": annotations}}, PatchKind.MERGE)
 
     async def group_condition(self, gang: NamedObject, condition: objects.Condition) -> None:
         """Patch one condition of scheduling.k8s.io's PodGroup; the list merges by type."""
@@ -211,7 +211,7 @@ class KubernetesEvictor:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True) -> None:
         """404 says that the pod is gone, 409 that another has its name: both are done."""
         condition = {
             "type": ConditionType.DISRUPTION_TARGET,
@@ -222,17 +222,17 @@ class KubernetesEvictor:
         condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:
-            await self._patch(pod, body, tell)
+            await self._patch(pod, body, require_condition)
             await self._client.delete(path_of("v1/pods", namespace=pod.namespace, name=pod.name), uid=pod.uid)
         except KubernetesFault as fault:
             if fault.status not in (404, 409):
                 raise
 
-    async def _patch(self, pod: NamedObject, body: Any, tell: bool) -> None:
+    async def _patch(self, pod: NamedObject, body: Any, required: bool) -> None:
         try:
             await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
         except KubernetesFault as fault:
-            if tell or fault.status in (404, 409):
+            if required or fault.status in (404, 409):
                 raise
             log.warning("victim deleted without condition DisruptionTarget", pod=pod.key, error=str(fault))
 

@@ -63,7 +63,7 @@ class CapacityHolds:
     ) -> tuple[Turn, PreemptionPlan | NoPreemption]:
         """By preemption, else by keeping what becomes free; with what came of preemption.
 
-        Pods count as told once their note is made, so notes are made last: nothing after them can fail.
+        Pods count as told once their condition is made, so conditions are made last: nothing after them can fail.
         """
         residents, turn = self._cache.ledger.residents(working.snapshot), Turn()
         outcome = memo.refusal(candidate) or self.preempting.attempt(working, candidate, residents, ranking.now)
@@ -109,7 +109,7 @@ class CapacityHolds:
         self._free(pod.pod_class for pod in pods if pod.node not in nodes)
         for pod in pods:
             if pod.uid not in homes:
-                turn.notes += self.conditions.renominate(pod.uid, subject)
+                turn.pod_conditions += self.conditions.renominate(pod.uid, subject)
         if reserved or kept:
             working.nominate(self.kept(working.snapshot))
         return turn
@@ -129,7 +129,7 @@ class CapacityHolds:
             self._free(pod.pod_class for pod in kept.pods)
             self._backlog.wake([kept.subject])
             for uid in kept.uids:
-                turn.notes += self.conditions.renominate(uid, kept.subject)
+                turn.pod_conditions += self.conditions.renominate(uid, kept.subject)
         return turn
 
     def _free(self, classes: Iterable[PodClass]) -> None:

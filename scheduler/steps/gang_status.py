@@ -1,4 +1,4 @@
-"""Status, notes, conditions and Events of PodGroups."""
+"""Status, times, conditions and Events of PodGroups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.gang_cache import GangRecord, initially_scheduled, partially_bound
 from scheduler.core.gangs.assembly import Hold
 from scheduler.core.gangs.minimum import GangPart
-from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
+from scheduler.core.gangs.phase import carry_over, gang_status, gang_times, times_due
 from scheduler.core.gangs.release import Release
-from scheduler.steps.turn import GangCondition, GangEvent, GangNote, Turn
+from scheduler.steps.turn import GangCondition, GangEvent, GangStatusWrite, Turn
 
 
 class GangStatuses:
@@ -26,13 +26,13 @@ class GangStatuses:
         if record.gang.source is GangSource.UPSTREAM:
             turn.conditions += self._conditions(record, part, since, now)
             return turn
-        counted = gang_status(record.told.phase, part.spec.min_member, part.members, len(part.members.bound))
+        counted = gang_status(record.written_status.phase, part.spec.min_member, part.members, len(part.members.bound))
         owners = (pod.owner for pod in part.members.counted if pod.owner)
-        status = carry_over(counted, record.told, owners, now)
-        marks = marks_due(record.marks, noted(record.notes, part, since, now), status.phase)
-        if status != record.told or marks is not None:
-            record.told, record.marks = status, marks or record.marks
-            turn.gang_notes.append(GangNote(record.named, status, marks))
+        status = carry_over(counted, record.written_status, owners, now)
+        times = times_due(record.written_times, gang_times(record.times, part, since, now), status.phase)
+        if status != record.written_status or times is not None:
+            record.written_status, record.written_times = status, times or record.written_times
+            turn.gang_statuses.append(GangStatusWrite(record.named, status, times))
         return turn
 
     def unplaced(self, key: str, message: str, now: float) -> list[GangCondition]:
@@ -53,5 +53,5 @@ class GangStatuses:
         found = []
         if part.met and len(part.members.bound) + len(part.members.succeeded) >= part.spec.min_member:
             found.append(initially_scheduled(record, "", placed=True, now=now))
-        found.append(partially_bound(record, noted(record.notes, part, since, now), now))
+        found.append(partially_bound(record, gang_times(record.times, part, since, now), now))
         return [GangCondition(record.named, condition) for condition in found if condition is not None]

@@ -21,7 +21,7 @@ class Memo:
         self._working = working
         self._unfit: dict[Hashable, Misfit] = {}
         self._refused: dict[Hashable, NoPreemption] = {}
-        self._told: dict[Hashable, str] = {}
+        self._messages: dict[Hashable, str] = {}
 
     def misfit(self, candidate: Candidate) -> Misfit | None:
         """The outcome of an earlier workload like this one."""
@@ -40,19 +40,19 @@ class Memo:
         elif outcome.reason not in UNDER_WAY:
             self._refused[_kind(candidate)] = outcome
 
-    def tell(self, candidate: Candidate, message: str) -> None:
+    def remember_message(self, candidate: Candidate, message: str) -> None:
         """What a lone pod was told, once both are known: that it does not fit, and that no pod is evicted for it."""
         kind = _kind(candidate)
         if candidate.workload.gang is None and kind in self._unfit and kind in self._refused:
-            self._told[kind] = message
+            self._messages[kind] = message
 
-    def told(self, candidate: Candidate) -> str:
+    def message_for(self, candidate: Candidate) -> str:
         """What an earlier lone pod like this one was told; with that, all is said of this one too."""
-        return self._told.get(_kind(candidate), "") if self._told and self._holds(candidate) else ""
+        return self._messages.get(_kind(candidate), "") if self._messages and self._holds(candidate) else ""
 
     def forget(self) -> None:
         """Room was given up."""
-        self._told.clear()
+        self._messages.clear()
         self._unfit.clear()
         self._refused.clear()
 

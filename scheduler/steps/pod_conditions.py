@@ -7,7 +7,7 @@ from collections.abc import Callable
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.placement.explain import Verdict
-from scheduler.steps.turn import Note
+from scheduler.steps.turn import PodConditionWrite
 
 
 class PodConditions:
@@ -17,31 +17,35 @@ class PodConditions:
         self._cache = cache
         self._node_of = node_of
 
-    def tell(self, verdict: Verdict, *, quiet: bool = False) -> list[Note]:
+    def tell(self, verdict: Verdict, *, quiet: bool = False) -> list[PodConditionWrite]:
         """Every pod of the verdict gets the same message and its nomination, unless that is what it says already.
 
         With `quiet` a pod that was told something keeps its message.
         """
-        notes: list[Note] = []
+        writes: list[PodConditionWrite] = []
         for uid in verdict.uids:
             record = self._cache.record(uid)
             if record is None:
                 continue
             node = self._node_of(uid, verdict.subject)
             moved = node != record.nominated
-            news = record.told != verdict.message and not (quiet and record.told)
+            news = record.condition_message != verdict.message and not (quiet and record.condition_message)
             if news or moved:
-                said = verdict.message if news else record.told
+                said = verdict.message if news else record.condition_message
                 nominated = node if moved else None
-                notes.append(Note(record.named, said, first=not record.told, nominated=nominated, event=news))
-                record.told, record.nominated = said, node
-        return notes
+                writes.append(
+                    PodConditionWrite(
+                        record.named, said, first=not record.condition_message, nominated=nominated, event=news
+                    )
+                )
+                record.condition_message, record.nominated = said, node
+        return writes
 
-    def renominate(self, uid: str, subject: WorkloadId) -> list[Note]:
+    def renominate(self, uid: str, subject: WorkloadId) -> list[PodConditionWrite]:
         """A pod whose nomination is over, and that is not told anything else."""
         record = self._cache.record(uid)
         node = self._node_of(uid, subject)
-        if record is None or record.pod.spec.node_name or not record.told or node == record.nominated:
+        if record is None or record.pod.spec.node_name or not record.condition_message or node == record.nominated:
             return []
         record.nominated = node
-        return [Note(record.named, record.told, first=False, nominated=node, event=False)]
+        return [PodConditionWrite(record.named, record.condition_message, first=False, nominated=node, event=False)]

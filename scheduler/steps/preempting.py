@@ -40,7 +40,7 @@ REASON = "PreemptionByScheduler"
 
 
 class _Carried(msgspec.Struct):
-    """A plan on its way; `told` are uids of victims that know, `asked` those whose eviction was asked for.
+    """A plan on its way; `notified` are uids of victims that know, `eviction_requested` of those to be evicted.
 
     `until_seconds` (Unix time) is how long victims that are told may take.
     """
@@ -48,8 +48,8 @@ class _Carried(msgspec.Struct):
     progress: Progress
     scheduler_name: str
     until_seconds: float
-    told: set[str] = msgspec.field(default_factory=set)
-    asked: set[str] = msgspec.field(default_factory=set)
+    notified: set[str] = msgspec.field(default_factory=set)
+    eviction_requested: set[str] = msgspec.field(default_factory=set)
 
 
 class Preempting:
@@ -188,14 +188,16 @@ class Preempting:
         """Of a plan that is over, the victims (uids) whose eviction nobody needs any more."""
         if carried.progress.plan.state is not PlanState.ABORTED:
             return []
-        return sorted(carried.asked.difference(*(other.asked for other in self._carried.values())))
+        return sorted(
+            carried.eviction_requested.difference(*(other.eviction_requested for other in self._carried.values()))
+        )
 
     def _victim_states(self, carried: _Carried, wanted: bool) -> VictimStates:
         victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
         alive = {uid for uid, record in victims.items() if record is not None and not record.pod.terminal}
         deleting = {uid for uid, record in victims.items() if record is not None and record.pod.deleting}
         return VictimStates(
-            frozenset(alive), frozenset(deleting), frozenset(carried.told), self._cache.saved, wanted=wanted
+            frozenset(alive), frozenset(deleting), frozenset(carried.notified), self._cache.saved, wanted=wanted
         )
 
     def _act(self, turn: Turn, carried: _Carried, action: Action, now: float) -> None:
@@ -205,14 +207,14 @@ class Preempting:
             return
         match action:
             case Notify(_, deadline):
-                carried.told.add(victim.uid)
+                carried.notified.add(victim.uid)
                 turn.notices.append(Notice(victim.node, record.named, deadline, REASON))
             case Unnotify():
-                carried.told.discard(victim.uid)
-                if not any(victim.uid in other.told for other in self._carried.values()):
+                carried.notified.discard(victim.uid)
+                if not any(victim.uid in other.notified for other in self._carried.values()):
                     turn.notices.append(Notice(victim.node, record.named, None))
-            case Evict() if victim.uid not in carried.asked:
-                carried.asked.add(victim.uid)
+            case Evict() if victim.uid not in carried.eviction_requested:
+                carried.eviction_requested.add(victim.uid)
                 self._remember(victim.subject, now)
                 note = f"Preempted by {plan.preemptor.name} on node {victim.node}"
                 turn.evictions.append(Eviction(record.named, REASON, message(plan, carried.scheduler_name), note))

@@ -7,7 +7,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
-from model.workload import Notes, WorkloadId
+from model.workload import GangTimes, WorkloadId
 from scheduler.cache.refusals import Refusal
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.scores.choice import NodeChoice
@@ -31,7 +31,7 @@ class BindingBatch(msgspec.Struct, frozen=True):
     binds: tuple[Bind, ...]
 
 
-class Note(msgspec.Struct, frozen=True):
+class PodConditionWrite(msgspec.Struct, frozen=True):
     """A waiting pod's new condition; `first` when it had none, `event` where the message is news.
 
     `nominated` is its new nominatedNodeName, empty to clear it, None to leave it as it is.
@@ -86,12 +86,12 @@ class GangEvent(msgspec.Struct, frozen=True):
     warning: bool = True
 
 
-class GangNote(msgspec.Struct, frozen=True):
-    """A PodGroup's new status; `marks` are written before it, None leaves them."""
+class GangStatusWrite(msgspec.Struct, frozen=True):
+    """A PodGroup's new status; `times` are written before it, None leaves them."""
 
     gang: NamedObject
     status: GangStatus
-    marks: Notes | None = None
+    times: GangTimes | None = None
 
 
 class Turn(msgspec.Struct):
@@ -108,8 +108,8 @@ class Turn(msgspec.Struct):
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
     batches: list[BindingBatch] = msgspec.field(default_factory=list)
-    notes: list[Note] = msgspec.field(default_factory=list)
-    gang_notes: list[GangNote] = msgspec.field(default_factory=list)
+    pod_conditions: list[PodConditionWrite] = msgspec.field(default_factory=list)
+    gang_statuses: list[GangStatusWrite] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
     insights: dict[WorkloadId, Decision] = msgspec.field(default_factory=dict)
     choices: dict[WorkloadId, NodeChoice] = msgspec.field(default_factory=dict)

@@ -126,4 +126,4 @@ class Waiting:
         return len(self._cache.nodes)
 
     def _said(self, verdict: explain.Verdict, *, quiet: bool = False) -> Turn:
-        return Turn(decisions=[verdict.decision], notes=self._holds.conditions.tell(verdict, quiet=quiet))
+        return Turn(decisions=[verdict.decision], pod_conditions=self._holds.conditions.tell(verdict, quiet=quiet))

@@ -21,7 +21,7 @@ from kube.informer import Change, ChangeKind
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.resources import BATCH_CPU
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import NamedObject
@@ -185,18 +185,18 @@ class ChaosApi:
         self.groups[gang.name] = msgspec.structs.replace(found, status=objects.PodGroupStatus(status.phase))
         self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
-    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
+    async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
         self._answer(self._dice(lossy=False))
         found = self.groups.get(gang.name)
         if found is None or found.metadata.uid != gang.uid:
             raise KubernetesFault(gang.key, "409 another uid", status=409)
-        self.groups[gang.name] = marked(found, marks)
+        self.groups[gang.name] = marked(found, times)
         self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
     async def group_condition(self, gang: NamedObject, condition: objects.Condition) -> None:
         self._answer(self._dice(lossy=False))
 
-    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True) -> None:
         found = self.pods.get(pod.name)
         if found is None or found.metadata.uid != pod.uid:
             return

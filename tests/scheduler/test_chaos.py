@@ -36,12 +36,12 @@ class Incarnation:
         publisher = Publisher(Outlets(api, api, api, FakeAnnouncer()), FakeMeter(), clock, SETTINGS)
         self.loop = Loop(self.cycle, publisher, history, FakeMeter(), clock, SETTINGS)
         for fact in api.relist(fresh=True):
-            self.loop.tell(fact)
+            self.loop.enqueue(fact)
 
     async def turn(self, cancelled_after: int | None = None) -> None:
         """One turn and its writes; or only so many steps of them, as a crash leaves it."""
         for fact in self.api.news():
-            self.loop.tell(fact)
+            self.loop.enqueue(fact)
 
         async def once() -> None:
             async with asyncio.TaskGroup() as group:
@@ -152,7 +152,7 @@ class Story:
             return
         if fate < 0.1:
             for fact in self.api.relist():
-                self.scheduler.loop.tell(fact)
+                self.scheduler.loop.enqueue(fact)
         await self.scheduler.turn()
 
 

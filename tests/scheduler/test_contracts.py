@@ -20,13 +20,13 @@ from kube.client import KubeClient
 from kube.dialects.gangs import podgroups
 from model.fault import KubernetesFault
 from model.placement import Placement
-from model.workload import GangPhase, Notes
+from model.workload import GangPhase, GangTimes
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, NamedObject, StatusWriter
 
 STATUS = GangStatus(GangPhase.SCHEDULING, 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
-PARTIAL, WHOLE = Notes(1_700_000_000.0), Notes(0.0, 1_700_000_100.0)
+PARTIAL, WHOLE = GangTimes(1_700_000_000.0), GangTimes(0.0, 1_700_000_100.0)
 
 
 class Subject(Protocol):
@@ -42,7 +42,7 @@ class Subject(Protocol):
 
     def gang_status(self) -> GangStatus: ...
 
-    def gang_marks(self) -> Notes: ...
+    def gang_times(self) -> GangTimes: ...
 
 
 class FakeSubject:
@@ -66,8 +66,8 @@ class FakeSubject:
     def gang_status(self) -> GangStatus:
         return self.writer.statuses["train"]
 
-    def gang_marks(self) -> Notes:
-        return self.writer.marks["train"][-1]
+    def gang_times(self) -> GangTimes:
+        return self.writer.times["train"][-1]
 
 
 class KubernetesSubject:
@@ -103,8 +103,8 @@ class KubernetesSubject:
         counts = (told["scheduled"], told["running"], told["succeeded"], told["failed"])
         return GangStatus(told["phase"], *counts, told["occupiedBy"], begun)
 
-    def gang_marks(self) -> Notes:
-        return podgroups.marks(msgspec.convert(self._gang(), objects.PodGroup))[0]
+    def gang_times(self) -> GangTimes:
+        return podgroups.read_times(msgspec.convert(self._gang(), objects.PodGroup))[0]
 
     def _gang(self) -> Any:
         return self._cluster.request("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/train")
@@ -120,20 +120,20 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 def test_writes(subject: Subject) -> None:
     """Condition, then binding: the pod is on its node and says nothing of waiting; a PodGroup shows its status."""
-    named, marks = NamedObject("default", "p1", subject.uid("p1")), list[Notes]()
+    named, times = NamedObject("default", "p1", subject.uid("p1")), list[GangTimes]()
 
     async def tell(_: Binder, writer: StatusWriter) -> None:
         await writer.unscheduled(named, "first", first=True)
         await writer.unscheduled(named, "second", first=False)
         gang = NamedObject("default", "train", subject.uid("train"))
-        await writer.gang_marks(gang, PARTIAL)
-        marks.append(await asyncio.to_thread(subject.gang_marks))
+        await writer.gang_times(gang, PARTIAL)
+        times.append(await asyncio.to_thread(subject.gang_times))
         await writer.gang_status(gang, STATUS)
-        await writer.gang_marks(gang, WHOLE)
+        await writer.gang_times(gang, WHOLE)
 
     subject.run(tell)
     assert subject.condition("p1") == "second"
-    assert (marks, subject.gang_status(), subject.gang_marks()) == ([PARTIAL], STATUS, WHOLE)
+    assert (times, subject.gang_status(), subject.gang_times()) == ([PARTIAL], STATUS, WHOLE)
 
     async def bind(binder: Binder, _: StatusWriter) -> None:
         placement = Placement(named.key, named.uid, "n1")

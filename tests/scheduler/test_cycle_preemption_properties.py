@@ -113,7 +113,7 @@ def _size(pod: objects.Pod) -> int:
 
 def told(turn: Turn) -> object:
     """All that a turn decides."""
-    return (turn.decisions, turn.batches, turn.notes, turn.evictions, turn.gang_notes, turn.insights)
+    return (turn.decisions, turn.batches, turn.pod_conditions, turn.evictions, turn.gang_statuses, turn.insights)
 
 
 def story(capacities: list[int], first: list[Shape], then: list[Shape], *, backwards: bool = False) -> list[object]:

@@ -38,10 +38,10 @@ def test_a_drain_ends_the_decisions(leads: bool) -> None:
         binder = FakeBinder()
         loop = loop_of(binder, FakeClock(), [True] if leads else [])
         running = asyncio.create_task(loop.run())
-        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+        loop.enqueue(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
         await asyncio.sleep(1)
         await loop.drain()
-        loop.tell(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
+        loop.enqueue(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
         await running
         assert binder.assigned == {}
 
@@ -55,8 +55,8 @@ def test_without_the_lease_nothing_is_decided_and_the_loop_is_alive() -> None:
         clock, binder, leads = FakeClock(), FakeBinder(), list[bool]()
         loop = loop_of(binder, clock, leads)
         running = asyncio.create_task(loop.run())
-        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
-        loop.tell(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
+        loop.enqueue(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+        loop.enqueue(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
         await asyncio.sleep(100)
         clock.now += 100
         await asyncio.sleep(1)
@@ -78,8 +78,8 @@ def test_of_a_nodemetric_the_newest_word_is_read() -> None:
         loop = loop_of(FakeBinder(), FakeClock(), [True])
         for node, word in itertools.product(("n1", "n2"), range(1_000)):
             metric = objects.NodeMetric(objects.Metadata(node), None, f"word {word}")
-            loop.tell(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric)))
-        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+            loop.enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric)))
+        loop.enqueue(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
         async with asyncio.TaskGroup() as group:
             turn = loop.step(group)
         assert [refusal.kind for refusal in turn.refusals] == ["NodeMetric"] * 2

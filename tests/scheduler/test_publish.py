@@ -12,14 +12,14 @@ from structlog.testing import capture_logs
 
 from model.fault import KubernetesFault
 from model.placement import Placement
-from model.workload import GangPhase, Notes, WorkloadId
+from model.workload import GangPhase, GangTimes, WorkloadId
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
 from scheduler.ports import NamedObject
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
-from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangNote, Note, Turn
+from scheduler.steps.turn import Bind, BindingBatch, Eviction, GangStatusWrite, PodConditionWrite, Turn
 
 POD = NamedObject("default", "p1", "u1")
 GANG = NamedObject("default", "train", "u2")
@@ -54,9 +54,9 @@ def test_no_condition_is_written_after_the_binding() -> None:
         writer, binder, told = SlowWriter(), FakeBinder(), list[facts.Fact]()
         publisher = publisher_of(binder, writer, SchedulerSettings())
         async with asyncio.TaskGroup() as group:
-            publisher.publish(Turn(notes=[Note(POD, "one")]), group, told.append)
+            publisher.publish(Turn(pod_conditions=[PodConditionWrite(POD, "one")]), group, told.append)
             await writer.begun.wait()
-            publisher.publish(Turn(notes=[Note(POD, "two")]), group, told.append)
+            publisher.publish(Turn(pod_conditions=[PodConditionWrite(POD, "two")]), group, told.append)
             publisher.publish(Turn(batches=[batch()]), group, told.append)
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -77,7 +77,7 @@ def test_the_newest_status_wins() -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 publisher.publish(
-                    Turn(gang_notes=[GangNote(GANG, GangStatus(GangPhase.SCHEDULING, number))]),
+                    Turn(gang_statuses=[GangStatusWrite(GANG, GangStatus(GangPhase.SCHEDULING, number))]),
                     group,
                     lambda fact: None,
                 )
@@ -182,16 +182,20 @@ def test_a_status_that_failed_is_written_again() -> None:
     """A PodGroup's status is not lost with one refusal."""
     writer, status = FakeWriter(), GangStatus(GangPhase.RUNNING, 3, 3)
     writer.failing = True
-    assert publish(Turn(gang_notes=[GangNote(GANG, status)]), FakeBinder(), writer) == []
+    assert publish(Turn(gang_statuses=[GangStatusWrite(GANG, status)]), FakeBinder(), writer) == []
     assert writer.statuses == {"train": status}
 
 
 def test_an_overtaken_first_condition_still_dates_it() -> None:
     """The condition that is written in its place gets the transition time."""
     writer = FakeWriter()
-    publish(Turn(notes=[Note(POD, "one"), Note(POD, "two", first=False)]), FakeBinder(), writer)
+    publish(
+        Turn(pod_conditions=[PodConditionWrite(POD, "one"), PodConditionWrite(POD, "two", first=False)]),
+        FakeBinder(),
+        writer,
+    )
     assert (writer.writes, writer.conditions, writer.dated) == (1, {"p1": "two"}, {"p1": True})
-    publish(Turn(notes=[Note(POD, "three", first=False)]), FakeBinder(), writer)
+    publish(Turn(pod_conditions=[PodConditionWrite(POD, "three", first=False)]), FakeBinder(), writer)
     assert writer.dated == {"p1": False}
 
 
@@ -235,8 +239,8 @@ def test_who_does_not_lead_writes_nothing() -> None:
         outlets = Outlets(binder, writer, evictor, FakeAnnouncer(), leading=lambda: bool(leads))
         turn = Turn(
             batches=[batch()],
-            notes=[Note(NamedObject("default", "p2", "u3"), "waits")],
-            gang_notes=[GangNote(GANG, GangStatus(GangPhase.RUNNING))],
+            pod_conditions=[PodConditionWrite(NamedObject("default", "p2", "u3"), "waits")],
+            gang_statuses=[GangStatusWrite(GANG, GangStatus(GangPhase.RUNNING))],
             evictions=[Eviction(NamedObject("default", "p3", "u4"), "PreemptionByScheduler", "m", "n")],
         )
         async with asyncio.TaskGroup() as group:
@@ -281,8 +285,12 @@ def test_an_overtaken_nomination_is_written_all_the_same() -> None:
         writer = SlowWriter()
         publisher = publisher_of(FakeBinder(), writer, AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            for note in (Note(POD, "one"), Note(POD, "two", nominated="n2", event=False), Note(POD, "three")):
-                publisher.publish(Turn(notes=[note]), group, list[facts.Fact]().append)
+            for note in (
+                PodConditionWrite(POD, "one"),
+                PodConditionWrite(POD, "two", nominated="n2", event=False),
+                PodConditionWrite(POD, "three"),
+            ):
+                publisher.publish(Turn(pod_conditions=[note]), group, list[facts.Fact]().append)
             await writer.begun.wait()
             writer.go.set()
         assert (writer.conditions, writer.nominated) == ({"p1": "three"}, {"p1": "n2"})
@@ -430,14 +438,19 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-MARKED = GangNote(GANG, GangStatus(GangPhase.SCHEDULING), Notes(50.0))
+MARKED = GangStatusWrite(GANG, GangStatus(GangPhase.SCHEDULING), GangTimes(50.0))
 
 
 def test_an_overtaken_mark_is_written_all_the_same() -> None:
-    """The newer status says nothing of marks, so the older one's stand."""
+    """The newer status says nothing of times, so the older one's stand."""
     writer = FakeWriter()
-    publish(Turn(gang_notes=[MARKED, GangNote(GANG, GangStatus(GangPhase.SCHEDULING, 1))]), FakeBinder(), writer)
-    assert (writer.marks, writer.statuses) == ({"train": [Notes(50.0)]}, {"train": GangStatus(GangPhase.SCHEDULING, 1)})
+    publish(
+        Turn(gang_statuses=[MARKED, GangStatusWrite(GANG, GangStatus(GangPhase.SCHEDULING, 1))]), FakeBinder(), writer
+    )
+    assert (writer.times, writer.statuses) == (
+        {"train": [GangTimes(50.0)]},
+        {"train": GangStatus(GangPhase.SCHEDULING, 1)},
+    )
 
 
 @pytest.mark.parametrize(("status", "written"), [(403, True), (422, True), (404, False), (409, False)])
@@ -445,7 +458,7 @@ def test_a_mark_that_is_refused_holds_up_no_status(status: int, written: bool) -
     """But that of a PodGroup that is gone, or another by now."""
     writer = FakeWriter()
     writer.unmarkable = KubernetesFault("PATCH", "refused", status=status)
-    publish(Turn(gang_notes=[MARKED]), FakeBinder(), writer)
+    publish(Turn(gang_statuses=[MARKED]), FakeBinder(), writer)
     assert bool(writer.statuses) is written
 
 
@@ -457,10 +470,10 @@ def test_no_status_is_written_before_its_mark() -> None:
         writer.unmarkable = KubernetesFault("PATCH", "no answer")
         publisher = publisher_of(FakeBinder(), writer, SchedulerSettings())
         async with asyncio.TaskGroup() as group:
-            publisher.publish(Turn(gang_notes=[MARKED]), group, lambda fact: None)
+            publisher.publish(Turn(gang_statuses=[MARKED]), group, lambda fact: None)
             await asyncio.sleep(100)
-            assert (writer.marks, writer.statuses) == ({}, {})
+            assert (writer.times, writer.statuses) == ({}, {})
             writer.unmarkable = None
-        assert (list(writer.marks), list(writer.statuses)) == (["train"], ["train"])
+        assert (list(writer.times), list(writer.statuses)) == (["train"], ["train"])
 
     dream(body())

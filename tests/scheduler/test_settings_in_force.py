@@ -26,7 +26,7 @@ def config(args: str, plugin: str = "Coscheduling", version: str = "1") -> objec
 
 
 def tell(world: World, config_map: objects.ConfigMap | None) -> World:
-    world.loop.tell(facts.Configured(config_map))
+    world.loop.enqueue(facts.Configured(config_map))
     return world
 
 

@@ -13,13 +13,13 @@ _NODE = "node.koordinator.sh/"
 _PROFILES = "apis/config/v1alpha1/cluster_colocation_profile_types.go"
 
 
-def _profile(field: str, told: str, example: Any) -> CoverageRow:
+def _profile(field: str, consequence: str, example: Any) -> CoverageRow:
     return CoverageRow(
         Surface.PROFILE,
         Area.PROFILES,
         f"spec.{field}",
         Support.HONOURED,
-        told,
+        consequence,
         source=_PROFILES,
         reader="kube/dialects/koordinator/profiles.py",
         example=example,
@@ -62,10 +62,19 @@ _PROFILE = (
 )
 
 
-def _node(area: Area, name: str, support: Support, told: str, example: str = "", reader: str = "") -> CoverageRow:
+def _node(
+    area: Area, name: str, support: Support, consequence: str, example: str = "", reader: str = ""
+) -> CoverageRow:
     field = name if "/" in name else _NODE + name
     return CoverageRow(
-        Surface.NODE, area, field, support, told, source="apis/extension", reader=reader, example=example or "true"
+        Surface.NODE,
+        area,
+        field,
+        support,
+        consequence,
+        source="apis/extension",
+        reader=reader,
+        example=example or "true",
     )
 
 
@@ -211,14 +220,14 @@ _NODES = (
 
 
 def _scheduler(
-    area: Area, field: str, support: Support, told: str, example: Any, values: tuple[str, ...] = ()
+    area: Area, field: str, support: Support, consequence: str, example: Any, values: tuple[str, ...] = ()
 ) -> CoverageRow:
     return CoverageRow(
         Surface.SCHEDULER,
         area,
         field,
         support,
-        told,
+        consequence,
         source="pkg/scheduler/apis/config/v1/types.go",
         reader="kube/dialects/koordinator/schedulerconfig.py" if support is Support.HONOURED else "",
         example=example,
@@ -226,8 +235,8 @@ def _scheduler(
     )
 
 
-def _measured(field: str, told: str, example: Any) -> CoverageRow:
-    return _scheduler(Area.LOAD, f"LoadAwareScheduling.{field}", Support.HONOURED, told, example)
+def _measured(field: str, consequence: str, example: Any) -> CoverageRow:
+    return _scheduler(Area.LOAD, f"LoadAwareScheduling.{field}", Support.HONOURED, consequence, example)
 
 
 _OWN_SETTINGS = "see the scheduler's own settings (docs/settings.md)"
@@ -302,9 +311,9 @@ _SCHEDULER = (
 )
 
 
-def _kind(area: Area, name: str, support: Support, told: str, reader: str = "") -> CoverageRow:
+def _kind(area: Area, name: str, support: Support, consequence: str, reader: str = "") -> CoverageRow:
     return CoverageRow(
-        Surface.KIND, area, name, support, told, source="apis/scheduling, apis/slo, apis/quota", reader=reader
+        Surface.KIND, area, name, support, consequence, source="apis/scheduling, apis/slo, apis/quota", reader=reader
     )
 
 

@@ -17,16 +17,18 @@ _NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Suble
 
 
 def _label(
-    area: Area, field: str, support: Support, told: str, example: str = "true", reader: str = "", **more: Any
+    area: Area, field: str, support: Support, consequence: str, example: str = "true", reader: str = "", **more: Any
 ) -> CoverageRow:
-    return CoverageRow(Surface.POD_LABEL, area, field, support, told, reader=reader, example=example, **more)
+    return CoverageRow(Surface.POD_LABEL, area, field, support, consequence, reader=reader, example=example, **more)
 
 
 def _annotation(
-    area: Area, field: str, support: Support, told: str, example: str, reader: str = "", **more: Any
+    area: Area, field: str, support: Support, consequence: str, example: str, reader: str = "", **more: Any
 ) -> CoverageRow:
     source = _EXTENSION if field.startswith(("scheduling.", "internal.")) else "apis/slo/v1alpha1/pod.go"
-    return CoverageRow(Surface.POD_ANNOTATION, area, field, support, told, source, reader, example=example, **more)
+    return CoverageRow(
+        Surface.POD_ANNOTATION, area, field, support, consequence, source, reader, example=example, **more
+    )
 
 
 _LABELS = (
@@ -430,14 +432,14 @@ _SCHEDULING_ANNOTATIONS = (
 )
 
 
-def _gang(name: str, told: str, example: str, support: Support = Support.HONOURED) -> CoverageRow:
+def _gang(name: str, consequence: str, example: str, support: Support = Support.HONOURED) -> CoverageRow:
     reader = "kube/dialects/gangs/membership.py" if support is Support.HONOURED else ""
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         name,
         support,
-        told,
+        consequence,
         source=_EXTENSION + "coscheduling.go",
         reader=reader,
         example=example,
@@ -479,13 +481,13 @@ _GANG_ANNOTATIONS = (
 )
 
 
-def _group(name: str, support: Support, told: str, example: Any, reader: str = "") -> CoverageRow:
+def _group(name: str, support: Support, consequence: str, example: Any, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.GANG,
         Area.GANGS,
         f"spec.{name}",
         support,
-        told,
+        consequence,
         source="apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1/types.go",
         reader=reader,
         example=example,
@@ -510,13 +512,13 @@ _POD_GROUP = (
 )
 
 
-def _asked_for(area: Area, support: Support, told: str, field: str, reader: str = "") -> CoverageRow:
+def _asked_for(area: Area, support: Support, consequence: str, field: str, reader: str = "") -> CoverageRow:
     return CoverageRow(
         Surface.POD_RESOURCE,
         area,
         field,
         support,
-        told,
+        consequence,
         source=_EXTENSION + ("resource.go" if area is Area.LENDING else "device_share.go"),
         reader=reader,
         example="1",
@@ -526,8 +528,8 @@ def _asked_for(area: Area, support: Support, told: str, field: str, reader: str 
 _DEVICE = "counted where a node offers it, and no node does by itself: Sublet neither finds nor hands out devices"
 _RESOURCES = (
     *(
-        _asked_for(Area.LENDING, Support.HONOURED, told, f"kubernetes.io/{name}", "model/resources.py")
-        for name, told in (
+        _asked_for(Area.LENDING, Support.HONOURED, consequence, f"kubernetes.io/{name}", "model/resources.py")
+        for name, consequence in (
             ("batch-cpu", "lent CPU, 1000 is one CPU"),
             ("batch-memory", "lent memory in bytes"),
             ("mid-cpu", "CPU that production is predicted not to use"),

@@ -70,7 +70,8 @@ class CoverageRow(msgspec.Struct, frozen=True):
 
     `field` is its path: in settings the ConfigMap's key comes first, `*` stands for any letters of one name, `[]` for
     the items of a list; of labels and annotations the key, where `*` ends a prefix. `values` restricts the row to these
-    values. `told` is what is done, or what is not, as the end of a sentence; `source` Koordinator's file or manual.
+    values. `consequence` is what is done, or what is not, as the end of a sentence; `source` Koordinator's file or
+    manual.
     `reader` is our file that reads an honoured field. A minimal document has `example` at the field, and `beside` it
     what the field cannot be without.
     """
@@ -79,7 +80,7 @@ class CoverageRow(msgspec.Struct, frozen=True):
     area: Area
     field: str
     support: Support
-    told: str
+    consequence: str
     source: str = ""
     reader: str = ""
     asks: Asks = Asks.SET
@@ -106,10 +107,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 _FORMS = {
-    Support.HONOURED: "{where}: {place} is acted on: {told}",
-    Support.PARTLY: "{where}: {place} is acted on in part: {told}",
-    Support.NOT_YET: "{where}: nothing acts on {place} yet: {told}",
-    Support.NEVER: "{where}: nothing acts on {place}: {told}",
+    Support.HONOURED: "{where}: {place} is acted on: {consequence}",
+    Support.PARTLY: "{where}: {place} is acted on in part: {consequence}",
+    Support.NOT_YET: "{where}: nothing acts on {place} yet: {consequence}",
+    Support.NEVER: "{where}: nothing acts on {place}: {consequence}",
 }
 
 
@@ -117,4 +118,4 @@ def sentence(where: str, asked: Asked) -> str:
     """What a person reads who wrote the object `where`."""
     more = len(asked.places) - 1
     place = asked.places[0] + (f" (and {more} more)" if more else "")
-    return _FORMS[asked.row.support].format(where=where, place=place, told=asked.row.told)
+    return _FORMS[asked.row.support].format(where=where, place=place, consequence=asked.row.consequence)

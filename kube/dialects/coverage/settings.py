@@ -17,13 +17,13 @@ _LENDING_READER = "kube/dialects/koordinator/sloconfig.py"
 _SLO_READER = "kube/dialects/koordinator/nodeslo.py"
 
 
-def _lends(field: str, told: str, example: Any, **more: Any) -> CoverageRow:
+def _lends(field: str, consequence: str, example: Any, **more: Any) -> CoverageRow:
     return CoverageRow(
         Surface.SETTINGS,
         Area.LENDING,
         f"{ConfigKey.COLOCATION}.{field}",
         Support.HONOURED,
-        told,
+        consequence,
         source=_CONFIG,
         reader=_LENDING_READER,
         example=example,
@@ -31,13 +31,15 @@ def _lends(field: str, told: str, example: Any, **more: Any) -> CoverageRow:
     )
 
 
-def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[str, Any] | None = None) -> CoverageRow:
+def _threshold(
+    area: Area, field: str, consequence: str, example: Any, beside: Mapping[str, Any] | None = None
+) -> CoverageRow:
     return CoverageRow(
         Surface.SETTINGS,
         area,
         f"{ConfigKey.THRESHOLD}.{field}",
         Support.HONOURED,
-        told,
+        consequence,
         source=_TYPES,
         reader=_SLO_READER,
         example=example,
@@ -45,14 +47,14 @@ def _threshold(area: Area, field: str, told: str, example: Any, beside: Mapping[
     )
 
 
-def _not_yet(area: Area, field: str, told: str, example: Any, asks: Asks = Asks.ON, **more: Any) -> CoverageRow:
+def _not_yet(area: Area, field: str, consequence: str, example: Any, asks: Asks = Asks.ON, **more: Any) -> CoverageRow:
     return CoverageRow(
-        Surface.SETTINGS, area, field, Support.NOT_YET, told, source=_TYPES, asks=asks, example=example, **more
+        Surface.SETTINGS, area, field, Support.NOT_YET, consequence, source=_TYPES, asks=asks, example=example, **more
     )
 
 
-def _system(field: str, told: str, example: Any) -> CoverageRow:
-    return _not_yet(Area.SYSTEM, f"{ConfigKey.SYSTEM}.{field}", told, example, Asks.VALUE)
+def _system(field: str, consequence: str, example: Any) -> CoverageRow:
+    return _not_yet(Area.SYSTEM, f"{ConfigKey.SYSTEM}.{field}", consequence, example, Asks.VALUE)
 
 
 _COLOCATION = (
@@ -289,12 +291,12 @@ _METRIC = tuple(
         Area.LENDING,
         f"spec.metricCollectPolicy.{field}",
         Support.HONOURED,
-        told,
+        consequence,
         source="apis/slo/v1alpha1/nodemetric_types.go",
         reader=_LENDING_READER,
         example=example,
     )
-    for field, told, example in (
+    for field, consequence, example in (
         ("aggregateDurationSeconds", "window of the averages", 600),
         ("reportIntervalSeconds", "how often it is written", 120),
         ("nodeAggregatePolicy.durations", "windows of the percentiles", ["5m"]),

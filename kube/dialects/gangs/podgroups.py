@@ -16,7 +16,7 @@ from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodG
 from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
 from model.reason import Reason
-from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
+from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, GangTimes, MatchPolicy, TopologyLevel
 
 PARTIAL_SINCE = "sublet.dev/partially-bound-since"
 WHOLE_SINCE = "sublet.dev/whole-since"
@@ -38,7 +38,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
         seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
         spec = spec_of(minimum, key, metadata.annotations or {}, defaults, seconds)
     told = phase(status)
-    noted = read_with(told, marks(group)[0])
+    noted = times_with(told, read_times(group)[0])
     return Gang(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -51,7 +51,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     )
 
 
-def marks(group: PodGroup) -> tuple[Notes, tuple[str, ...]]:
+def read_times(group: PodGroup) -> tuple[GangTimes, tuple[str, ...]]:
     """The scheduler's annotations on a PodGroup as they stand, and what is wrong with those that are no time."""
     metadata, problems = group.metadata, list[str]()
 
@@ -63,7 +63,7 @@ def marks(group: PodGroup) -> tuple[Notes, tuple[str, ...]]:
             problems.append(f"{told}; remove it or write a time such as 2026-01-01T00:00:00Z")
         return found
 
-    return Notes(seconds(PARTIAL_SINCE), seconds(WHOLE_SINCE)), tuple(problems)
+    return GangTimes(seconds(PARTIAL_SINCE), seconds(WHOLE_SINCE)), tuple(problems)
 
 
 def _unix(text: str | None) -> float:
@@ -79,10 +79,10 @@ def phase(status: PodGroupStatus) -> GangPhase:
     return _PHASES.get(status.phase, GangPhase.UNKNOWN)
 
 
-def read_with(phase: GangPhase, marks: Notes) -> Notes:
-    """What marks mean beside the phase: where that says that the minimum was bound, the mark of a part is outdated."""
-    outdated = marks.whole_seconds or phase.bound
-    return Notes(0.0, marks.whole_seconds) if outdated else marks
+def times_with(phase: GangPhase, read_times: GangTimes) -> GangTimes:
+    """What times mean beside the phase: where that says that the minimum was bound, the time of a part is outdated."""
+    outdated = read_times.whole_seconds or phase.bound
+    return GangTimes(0.0, read_times.whole_seconds) if outdated else read_times
 
 
 def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Gang:

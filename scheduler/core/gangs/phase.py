@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from model.pod.status import PodPhase
-from model.workload import GangPhase, Notes
+from model.workload import GangPhase, GangTimes
 from scheduler.core.gangs.minimum import GangPart
 from scheduler.core.gangs.roster import Roster
 
@@ -57,8 +57,8 @@ def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], no
     )
 
 
-def noted(before: Notes, part: GangPart, since: float, now: float) -> Notes:
-    """The notes on a gang as it stands; `since` is when it was found bound in part, 0 where it was not.
+def gang_times(before: GangTimes, part: GangPart, since: float, now: float) -> GangTimes:
+    """The times of a gang as it stands; `since` is when it was found bound in part, 0 where it was not.
 
     That it was never whole is certain where nobody is bound yet: it is noted with the first binding, before a crash can
     leave a doubt.
@@ -67,19 +67,19 @@ def noted(before: Notes, part: GangPart, since: float, now: float) -> Notes:
     whole = before.whole_seconds or (float(int(now)) if part.ran else 0.0)
     bound = len(members.bound) + len(members.succeeded)
     if whole or not members.placed or bound >= part.spec.min_member:
-        return Notes(0.0, whole)
+        return GangTimes(0.0, whole)
     begins = now if not bound else 0.0
-    return Notes(before.partial_seconds or float(int(since or begins)), 0.0)
+    return GangTimes(before.partial_seconds or float(int(since or begins)), 0.0)
 
 
-def marks_due(marks: Notes, notes: Notes, phase: GangPhase) -> Notes | None:
-    """What to mark a PodGroup with before its phase becomes `phase`; None where both together will say the notes.
+def times_due(written: GangTimes, times: GangTimes, phase: GangPhase) -> GangTimes | None:
+    """What to mark a PodGroup with before its phase becomes `phase`; None where both together will say the times.
 
-    Scheduled says that the minimum is bound, Running and Finished that it ran. So marks wait until the phase is about
+    Scheduled says that the minimum is bound, Running and Finished that it ran. So times wait until the phase is about
     to say less, and a gang that is bound in one go is marked once, with its first binding.
     """
-    told = phase.ran or (phase is GangPhase.SCHEDULED and not notes.whole_seconds)
-    return None if told or notes == marks else notes
+    said = phase.ran or (phase is GangPhase.SCHEDULED and not times.whole_seconds)
+    return None if said or times == written else times
 
 
 def _phase(counts: GangStatus, minimum: int, total: int) -> GangPhase:

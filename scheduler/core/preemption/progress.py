@@ -97,8 +97,8 @@ def notice_seconds(victims: Iterable[Victim], policy: PreemptionPolicySettings) 
 
 def _abort(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...]) -> Step:
     """Those that were not evicted yet stay."""
-    told = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
-    return Step(_in(progress, PlanState.ABORTED), told)
+    spared = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
+    return Step(_in(progress, PlanState.ABORTED), spared)
 
 
 def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPolicySettings, now: float) -> Progress:
@@ -110,21 +110,23 @@ def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPo
 
 
 def _proceed(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...], now: float) -> Step:
-    told = tuple(victim for victim in staying if victim.notice_seconds > 0)
-    if progress.plan.state is not PlanState.TERMINATING and _waits(progress, facts, told, now):
-        untold = tuple(Notify(v, progress.plan.deadline_seconds) for v in told if v.uid not in facts.notified)
-        state = PlanState.NOTIFIED if untold else PlanState.CHECKPOINT_WAIT
+    with_notice = tuple(victim for victim in staying if victim.notice_seconds > 0)
+    if progress.plan.state is not PlanState.TERMINATING and _waits(progress, facts, with_notice, now):
+        not_notified = tuple(
+            Notify(v, progress.plan.deadline_seconds) for v in with_notice if v.uid not in facts.notified
+        )
+        state = PlanState.NOTIFIED if not_notified else PlanState.CHECKPOINT_WAIT
         at_once = tuple(Evict(victim) for victim in staying if victim.notice_seconds <= 0)
-        return Step(_in(progress, state), untold + at_once)
+        return Step(_in(progress, state), not_notified + at_once)
     evictions = tuple(Evict(victim) for victim in staying)
     return Step(_in(progress, PlanState.TERMINATING), evictions)
 
 
-def _waits(progress: Progress, facts: VictimStates, told: tuple[Victim, ...], now: float) -> bool:
-    """Whether somebody who was told has not saved since, and has time left."""
+def _waits(progress: Progress, facts: VictimStates, with_notice: tuple[Victim, ...], now: float) -> bool:
+    """Whether a victim that asks for notice has not saved since it was notified, and has time left."""
     if now >= progress.plan.deadline_seconds:
         return False
-    return any(facts.saved.get(victim.uid, 0.0) <= progress.notified_seconds for victim in told)
+    return any(facts.saved.get(victim.uid, 0.0) <= progress.notified_seconds for victim in with_notice)
 
 
 def _in(progress: Progress, state: PlanState) -> Progress:

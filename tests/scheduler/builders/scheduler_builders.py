@@ -13,7 +13,7 @@ from kube.dialects.gangs import podgroups
 from model.node import Node
 from model.pod.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
-from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes, WorkloadId
+from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
 from scheduler.core.gangs.assembly import Candidate, assemble, roster
 from scheduler.core.snapshot.snapshot import ClusterSnapshot, take
 from tests.pods import make_pod
@@ -110,11 +110,11 @@ def raw_pod(
     return objects.Pod(metadata, spec, objects.PodStatus(phase=phase, conditions=told, nominated_node_name=nominated))
 
 
-def marked(group: objects.PodGroup, marks: Notes) -> objects.PodGroup:
+def marked(group: objects.PodGroup, times: GangTimes) -> objects.PodGroup:
     """A PodGroup with the scheduler's annotations."""
-    times = {podgroups.PARTIAL_SINCE: marks.partial_seconds, podgroups.WHOLE_SINCE: marks.whole_seconds}
-    told = {name: datetime.fromtimestamp(seconds, UTC).isoformat() for name, seconds in times.items() if seconds}
-    kept = {name: text for name, text in (group.metadata.annotations or {}).items() if name not in times}
+    seconds = {podgroups.PARTIAL_SINCE: times.partial_seconds, podgroups.WHOLE_SINCE: times.whole_seconds}
+    told = {name: datetime.fromtimestamp(at, UTC).isoformat() for name, at in seconds.items() if at}
+    kept = {name: text for name, text in (group.metadata.annotations or {}).items() if name not in seconds}
     return msgspec.structs.replace(group, metadata=msgspec.structs.replace(group.metadata, annotations=kept | told))
 
 

@@ -12,7 +12,7 @@ from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
 from model.report import PreemptionNotice
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.phase import GangStatus
@@ -80,7 +80,7 @@ class FakeWriter:
         self.nominated: dict[str, str] = {}
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
-        self.marks: dict[str, list[Notes]] = {}
+        self.times: dict[str, list[GangTimes]] = {}
         self.unmarkable: KubernetesFault | None = None
         self.groups: dict[str, Condition] = {}
         self.failing = False
@@ -104,10 +104,10 @@ class FakeWriter:
             raise KubernetesFault("PATCH", "503", status=503)
         self.statuses[gang.name] = status
 
-    async def gang_marks(self, gang: NamedObject, marks: Notes) -> None:
+    async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
         if self.unmarkable is not None:
             raise self.unmarkable
-        self.marks.setdefault(gang.name, []).append(marks)
+        self.times.setdefault(gang.name, []).append(times)
 
     async def group_condition(self, gang: NamedObject, condition: Condition) -> None:
         self.groups[gang.name] = condition
@@ -144,8 +144,8 @@ class FakeEvictor:
         self.failures: dict[str, KubernetesFault] = {}
         self.full: set[str] = set()
 
-    async def evict(self, pod: NamedObject, reason: str, message: str, *, tell: bool = True) -> None:
-        if tell and pod.name in self.full:
+    async def evict(self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True) -> None:
+        if require_condition and pod.name in self.full:
             raise KubernetesFault(pod.key, "500 etcdserver: request is too large", status=500)
         fault = self.failures.pop(pod.name, None)
         if fault is not None:
@@ -229,7 +229,7 @@ class World:
         }
         for item in objects:
             make = makers.get(type(item).__name__, facts.ObjectSeen)
-            self.loop.tell(make(Change(kind, item)))
+            self.loop.enqueue(make(Change(kind, item)))
         return self
 
     def gone(self, *objects: Any) -> World:

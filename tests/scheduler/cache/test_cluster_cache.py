@@ -149,7 +149,7 @@ def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
     cache.apply(facts.PodGroupSeen(Change(ChangeKind.ADDED, group)))
     record = cache.gangs.get("default/train")
     assert record is not None
-    for seconds in (record.told.start_seconds, record.notes.partial_seconds, record.notes.whole_seconds):
+    for seconds in (record.written_status.start_seconds, record.times.partial_seconds, record.times.whole_seconds):
         assert 1 <= datetime.fromtimestamp(seconds, UTC).year <= 9999
 
 

@@ -106,7 +106,7 @@ def test_the_pod_is_patched_before_it_is_bound(
 
 
 @pytest.mark.parametrize(
-    ("status", "tell", "deleted", "raised"),
+    ("status", "required", "deleted", "raised"),
     [
         (0, True, True, False),
         (500, True, False, True),
@@ -116,11 +116,13 @@ def test_the_pod_is_patched_before_it_is_bound(
         (409, False, False, False),
     ],
 )
-def test_a_victim_is_told_before_it_is_deleted(status: int, tell: bool, deleted: bool, raised: bool) -> None:
+def test_a_victim_is_told_before_it_is_deleted(status: int, required: bool, deleted: bool, raised: bool) -> None:
     """Unless it takes no condition; one that is gone or another's is never deleted."""
     path = f"{POD}/status" if status else ""
     writes: Any = Writes(path, status)
-    evict = KubernetesEvictor(writes).evict(NamedObject("d", "p", "u"), "PreemptionByScheduler", "m", tell=tell)
+    evict = KubernetesEvictor(writes).evict(
+        NamedObject("d", "p", "u"), "PreemptionByScheduler", "m", require_condition=required
+    )
     with pytest.raises(KubernetesFault) if raised else contextlib.nullcontext():
         asyncio.run(evict)
     assert next(seen[:2] for seen in writes.seen) == ("STRATEGIC", f"{POD}/status")

@@ -12,7 +12,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.fault import KubernetesFault
-from model.workload import Notes
+from model.workload import GangTimes
 from scheduler.settings import SchedulerSettings
 
 SETTINGS = SchedulerSettings(concurrent_binds=1)
@@ -116,8 +116,8 @@ class Cluster:
             return msgspec.structs.replace(made, status=status)
         if self.kind == "pod group" and name in before.writer.statuses:
             status = objects.PodGroupStatus(before.writer.statuses[name].phase)
-            marks = before.writer.marks.get(name, [Notes()])[-1]
-            return msgspec.structs.replace(marked(made, marks), status=status)
+            times = before.writer.times.get(name, [GangTimes()])[-1]
+            return msgspec.structs.replace(marked(made, times), status=status)
         return made
 
     def _seen(self) -> list[objects.Pod]:
@@ -237,5 +237,5 @@ def test_a_gang_that_is_bound_in_one_go_is_marked_once() -> None:
     for _ in range(3):
         cluster.turn()
     assert cluster.size("train") == 4
-    assert [marks.whole_seconds for marks in cluster.world.writer.marks["train"]] == [0.0]
+    assert [times.whole_seconds for times in cluster.world.writer.times["train"]] == [0.0]
     assert cluster.world.writer.statuses["train"].phase == "Scheduled"

@@ -56,20 +56,20 @@ def member(index: int, kind: Any = None, **more: Any) -> objects.Pod:
 def test_a_status_is_told_where_it_differs() -> None:
     """Once; with the counts of its pods."""
     world = Told(raw_group("train", 2), *(member(i, node_name="n1", phase="Running") for i in range(2)))
-    (note,) = world.turn().gang_notes
+    (note,) = world.turn().gang_statuses
     assert (note.gang.name, note.status.phase, note.status.running, note.status.scheduled) == ("train", "Running", 2, 2)
-    assert world.turn().gang_notes == []
+    assert world.turn().gang_statuses == []
     world.see(member(1, node_name="n1", phase="Failed"))
-    (again,) = world.turn().gang_notes
+    (again,) = world.turn().gang_statuses
     assert (again.status.running, again.status.failed) == (1, 1)
 
 
 def test_a_gang_bound_in_part_is_marked() -> None:
     """Since when, before its phase could hide it; and not any more once it is whole."""
     world = Told(raw_group("train", 2), member(0, node_name="n1"), member(1))
-    (note,) = world.turn(since=50.0).gang_notes
-    assert note.marks is not None and note.marks.partial_seconds == 50.0
-    assert world.turn(since=50.0).gang_notes == []
+    (note,) = world.turn(since=50.0).gang_statuses
+    assert note.times is not None and note.times.partial_seconds == 50.0
+    assert world.turn(since=50.0).gang_statuses == []
 
 
 def test_a_gang_without_an_object_is_told_nothing() -> None:
@@ -92,7 +92,7 @@ def test_an_upstream_group_has_conditions() -> None:
     assert [each.condition.status for each in told.conditions if each.condition.type == waiting.condition.type] == [
         "True"
     ]
-    assert told.gang_notes == [] and world.turn().conditions == []
+    assert told.gang_statuses == [] and world.turn().conditions == []
     plain = Told(raw_group("train", 2))
     assert plain.statuses.unplaced("default/train", "0/1 nodes", 100.0) == []
 

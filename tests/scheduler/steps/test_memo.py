@@ -110,18 +110,18 @@ def test_a_message_counts_once_both_are_known() -> None:
     """That it does not fit and that no pod is evicted for it; of lone pods alone."""
     known, lasting = memo(), NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
     one, both = lone("a"), train()
-    known.tell(one, "early")
-    assert known.told(one) == ""
+    known.remember_message(one, "early")
+    assert known.message_for(one) == ""
     known.remember(one, MISFIT)
-    known.tell(one, "still early")
-    assert known.told(one) == ""
+    known.remember_message(one, "still early")
+    assert known.message_for(one) == ""
     known.remember(one, lasting)
-    known.tell(one, "0/1 nodes")
-    assert known.told(lone("b")) == "0/1 nodes"
+    known.remember_message(one, "0/1 nodes")
+    assert known.message_for(lone("b")) == "0/1 nodes"
     known.remember(both, MISFIT)
     known.remember(both, lasting)
-    known.tell(both, "gang")
-    assert known.told(both) == ""
+    known.remember_message(both, "gang")
+    assert known.message_for(both) == ""
 
 
 def test_room_that_is_given_up_ends_it_all() -> None:
@@ -130,7 +130,7 @@ def test_room_that_is_given_up_ends_it_all() -> None:
     lasting = NoPreemption(next(reason for reason in Reason if reason not in UNDER_WAY))
     known.remember(one, MISFIT)
     known.remember(one, lasting)
-    known.tell(one, "0/1 nodes")
+    known.remember_message(one, "0/1 nodes")
     known.forget()
-    assert (known.misfit(one), known.refusal(one), known.told(one)) == (None, None, "")
+    assert (known.misfit(one), known.refusal(one), known.message_for(one)) == (None, None, "")
     assert known.plans == 0 and one.subject == WorkloadId.pod("default/a")

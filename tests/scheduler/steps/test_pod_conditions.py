@@ -29,8 +29,8 @@ class Told:
 
     def tell(self, message: str, *names: str, quiet: bool = False) -> list[tuple[str, str, bool, str | None, bool]]:
         uids = tuple(f"uid-{name}" for name in names)
-        notes = self.conditions.tell(Verdict(JOB, DECISION, uids, message), quiet=quiet)
-        return [(note.pod.name, note.message, note.first, note.nominated, note.event) for note in notes]
+        writes = self.conditions.tell(Verdict(JOB, DECISION, uids, message), quiet=quiet)
+        return [(write.pod.name, write.message, write.first, write.nominated, write.event) for write in writes]
 
 
 DECISION = Decision(JOB.text, "batch/schedule", 0, Unit.NODES, Reason.UNSCHEDULABLE, ())
@@ -71,8 +71,8 @@ def test_a_nomination_that_is_over_is_taken_back() -> None:
     world.tell("room is made", "a")
     assert world.conditions.renominate("uid-a", JOB) == []
     world.nodes.clear()
-    (note,) = world.conditions.renominate("uid-a", JOB)
-    assert (note.message, note.nominated, note.first, note.event) == ("room is made", "", False, False)
+    (write,) = world.conditions.renominate("uid-a", JOB)
+    assert (write.message, write.nominated, write.first, write.event) == ("room is made", "", False, False)
     assert world.conditions.renominate("uid-a", JOB) == []
     assert world.conditions.renominate("uid-gone", JOB) == []
 

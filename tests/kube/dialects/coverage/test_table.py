@@ -271,7 +271,7 @@ def test_profiles_that_write_such_words_warn(row: CoverageRow) -> None:
 def of_node(row: CoverageRow, told: bool = True) -> Any:
     """What is read of a Node with the row's word as label or annotation, whichever it is."""
     word = {row.field: row.example} if told else {}
-    label = row.told.startswith("label")
+    label = row.consequence.startswith("label")
     node = Node("n", labels=word if label else {}, annotations={} if label else word)
     documents, faults = nodesettings.read(nodesettings.Sources(node=node))
     assert faults == ()
@@ -350,7 +350,9 @@ def test_every_line_says_what_it_must() -> None:
     for row in ROWS:
         reads = row.support in (Support.HONOURED, Support.PARTLY) and row.surface is not Surface.POD_RESOURCE
         assert bool(row.reader) is reads or row.surface is Surface.POD_RESOURCE, row.name
-        assert row.told and not row.told.endswith(".") and not {"|", "\n"} & set(row.told), row.name
+        assert row.consequence and not row.consequence.endswith(".") and not {"|", "\n"} & set(row.consequence), (
+            row.name
+        )
         assert row.source, row.name
 
 

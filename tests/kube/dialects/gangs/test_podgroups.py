@@ -13,11 +13,11 @@ from kube.dialects.gangs.podgroups import (
     PARTIAL_SINCE,
     WHOLE_SINCE,
     initially_scheduled,
-    marks,
     partially_bound,
     partially_bound_since,
     phase,
     pod_group,
+    read_times,
     upstream_gang,
 )
 from kube.objects import (
@@ -31,7 +31,7 @@ from kube.objects import (
 )
 from model.condition import ConditionType
 from model.priority import PreemptionPolicy
-from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
+from model.workload import Gang, GangMode, GangPhase, GangSource, GangSpec, GangTimes, MatchPolicy, TopologyLevel
 
 GANG = "gang.scheduling.koordinator.sh/"
 
@@ -169,7 +169,7 @@ def test_the_note_on_a_gang_bound_in_part_comes_and_goes() -> None:
 )
 def test_whoever_wrote_a_time_it_can_be_written_again(time: str, seconds: float) -> None:
     """Annotations and status are their users' to write, too; a time outside UTC's years ended the scheduler."""
-    told = marks(PodGroup(metadata({PARTIAL_SINCE: time, WHOLE_SINCE: time})))[0]
+    told = read_times(PodGroup(metadata({PARTIAL_SINCE: time, WHOLE_SINCE: time})))[0]
     assert (told.partial_seconds, told.whole_seconds) == (seconds, seconds)
     assert (
         partially_bound_since([Condition(ConditionType.PARTIALLY_BOUND, "True", last_transition_time=time)]) == seconds
@@ -223,7 +223,7 @@ def test_phase(text: str, expected: GangPhase) -> None:
 def test_an_unreadable_mark_counts_as_none(text: str) -> None:
     """Only itself: the other holds, and so does the gang."""
     group = PodGroup(metadata({PARTIAL_SINCE: text, WHOLE_SINCE: "2026-01-01T00:00:00Z"}), PodGroupSpec(2))
-    found, problems = marks(group)
+    found, problems = read_times(group)
     told = f"PodGroup ns/p: metadata.annotations[{PARTIAL_SINCE}] is {text[:60]!r}; remove it or write a time such as"
-    assert (found, [problem.startswith(told) for problem in problems]) == (Notes(0.0, 1767225600.0), [True])
+    assert (found, [problem.startswith(told) for problem in problems]) == (GangTimes(0.0, 1767225600.0), [True])
     assert pod_group(group).spec.problem == ""

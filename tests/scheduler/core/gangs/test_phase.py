@@ -8,9 +8,9 @@ import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod.status import PodPhase
-from model.workload import GangPhase, Notes
+from model.workload import GangPhase, GangTimes
 from scheduler.core.gangs.minimum import part_of
-from scheduler.core.gangs.phase import GangStatus, carry_over, gang_status, marks_due, noted
+from scheduler.core.gangs.phase import GangStatus, carry_over, gang_status, gang_times, times_due
 from scheduler.core.gangs.roster import roster
 
 
@@ -72,15 +72,15 @@ def test_what_a_status_keeps(name: str) -> None:
     assert carry_over(status, before, ["default/b", "default/a", "default/b"], 100.7) == expected
 
 
-NOTED: dict[str, tuple[Notes, list[Any], float, Notes]] = {
-    "nobody has a node": (Notes(50.0), members(3), 0.0, Notes()),
-    "bindings begin": (Notes(), members(3), 0.0, Notes(100.0)),
-    "found bound in part": (Notes(), [state("a", P), *members(2)], 60.0, Notes(60.0)),
-    "bound in part, and perhaps whole before": (Notes(), [state("a", P), *members(2)], 0.0, Notes()),
-    "noted once": (Notes(50.0), [state("a", P), *members(2)], 60.0, Notes(50.0)),
-    "the minimum is bound": (Notes(50.0), [state("a", P), state("b", P)], 0.0, Notes()),
-    "the minimum runs": (Notes(50.0), [state("a", R), state("b", R)], 0.0, Notes(0.0, 100.0)),
-    "it ran, and lost a member": (Notes(0.0, 50.0), [state("a", R), *members(1)], 60.0, Notes(0.0, 50.0)),
+NOTED: dict[str, tuple[GangTimes, list[Any], float, GangTimes]] = {
+    "nobody has a node": (GangTimes(50.0), members(3), 0.0, GangTimes()),
+    "bindings begin": (GangTimes(), members(3), 0.0, GangTimes(100.0)),
+    "found bound in part": (GangTimes(), [state("a", P), *members(2)], 60.0, GangTimes(60.0)),
+    "bound in part, and perhaps whole before": (GangTimes(), [state("a", P), *members(2)], 0.0, GangTimes()),
+    "noted once": (GangTimes(50.0), [state("a", P), *members(2)], 60.0, GangTimes(50.0)),
+    "the minimum is bound": (GangTimes(50.0), [state("a", P), state("b", P)], 0.0, GangTimes()),
+    "the minimum runs": (GangTimes(50.0), [state("a", R), state("b", R)], 0.0, GangTimes(0.0, 100.0)),
+    "it ran, and lost a member": (GangTimes(0.0, 50.0), [state("a", R), *members(1)], 60.0, GangTimes(0.0, 50.0)),
 }
 
 
@@ -90,26 +90,26 @@ def test_what_is_noted_for_a_restart(name: str) -> None:
     before, pods, since, expected = NOTED[name]
     assumed = {item.uid for item in pods[:2]} if name == "bindings begin" else set()
     part = part_of("default/train", roster(pods, assumed, (SCHEDULER,)), gang(2))
-    assert noted(before, part, since, 100.7) == expected
+    assert gang_times(before, part, since, 100.7) == expected
 
 
-PARTIAL, WHOLE = Notes(50.0), Notes(0.0, 60.0)
-DUE: dict[str, tuple[Notes, Notes, GangPhase, Notes | None]] = {
-    "bindings begin": (Notes(), PARTIAL, GangPhase.SCHEDULING, PARTIAL),
+PARTIAL, WHOLE = GangTimes(50.0), GangTimes(0.0, 60.0)
+DUE: dict[str, tuple[GangTimes, GangTimes, GangPhase, GangTimes | None]] = {
+    "bindings begin": (GangTimes(), PARTIAL, GangPhase.SCHEDULING, PARTIAL),
     "it stands": (PARTIAL, PARTIAL, GangPhase.SCHEDULING, None),
-    "the minimum is bound, as the phase says": (PARTIAL, Notes(), GangPhase.SCHEDULED, None),
+    "the minimum is bound, as the phase says": (PARTIAL, GangTimes(), GangPhase.SCHEDULED, None),
     "it runs, as the phase says": (PARTIAL, WHOLE, GangPhase.RUNNING, None),
-    "it lost a member before it ran": (PARTIAL, Notes(), GangPhase.SCHEDULING, Notes()),
+    "it lost a member before it ran": (PARTIAL, GangTimes(), GangPhase.SCHEDULING, GangTimes()),
     "it lost one that ran": (PARTIAL, WHOLE, GangPhase.SCHEDULING, WHOLE),
     "one that ran is bound again, which a kubelet may undo": (PARTIAL, WHOLE, GangPhase.SCHEDULED, WHOLE),
     "its pods are gone": (PARTIAL, WHOLE, GangPhase.PENDING, WHOLE),
     "it is whole once and for all": (WHOLE, WHOLE, GangPhase.SCHEDULING, None),
-    "nobody was bound after all": (PARTIAL, Notes(), GangPhase.SCHEDULING, Notes()),
+    "nobody was bound after all": (PARTIAL, GangTimes(), GangPhase.SCHEDULING, GangTimes()),
 }
 
 
 @pytest.mark.parametrize("name", DUE)
-def test_marks_are_written_when_the_phase_does_not_say_it(name: str) -> None:
+def test_times_are_written_when_the_phase_does_not_say_it(name: str) -> None:
     """A gang that is bound in one go and runs is marked once."""
-    marks, notes, phase, expected = DUE[name]
-    assert marks_due(marks, notes, phase) == expected
+    written, times, phase, expected = DUE[name]
+    assert times_due(written, times, phase) == expected
