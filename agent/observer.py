@@ -49,9 +49,9 @@ class CgroupSource(Protocol):
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]: ...
 
-    def read_back(self, cgroup: str) -> int | None: ...
+    def refaulted(self, cgroup: str) -> int | None: ...
 
-    def stopped(self, cgroup: str) -> int | None: ...
+    def limit_hits(self, cgroup: str) -> int | None: ...
 
 
 class HostSource(Protocol):
@@ -63,7 +63,7 @@ class HostSource(Protocol):
 
     def pids(self) -> tuple[int, int] | None: ...
 
-    def taken(self) -> tuple[int, int] | None: ...
+    def reclaimed_pages(self) -> tuple[int, int] | None: ...
 
 
 class ObserverSources(msgspec.Struct, frozen=True):
@@ -94,12 +94,12 @@ class NodeObserver:
         self._clock = clock
         self._known: tuple[object, ...] = ()
         self._placed: tuple[_Place, ...] = ()
-        self._strangers: tuple[str, ...] = ()
+        self._unlisted_pods: tuple[str, ...] = ()
         self._places = Places()
 
     def places(self, facts: ClusterFacts) -> Places:
         """Which cgroups exist now; the same object as long as nothing changed."""
-        self._settle(facts)
+        self._update_places(facts)
         return self._places
 
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
@@ -120,7 +120,7 @@ class NodeObserver:
             pods={place.uid: _of(samples, place.path) for place in self._placed},
             containers={place.uid: _each(samples, place.containers) for place in self._placed if place.containers},
             host_applications=_each(samples, {a.name: a.cgroup for a in facts.settings.host_applications}),
-            strangers=self._strangers,
+            unlisted_pods=self._unlisted_pods,
             network=self._sources.network(),
             numa=self._sources.numa(),
             best_effort_cpus=cgroups.cpus(layout.best_effort),
@@ -140,15 +140,15 @@ class NodeObserver:
         )
 
     def _memory_activity(self) -> MemoryActivity | None:
-        taken, cgroups, layout = self._sources.host.taken(), self._sources.cgroups, self._layout
-        if taken is None:
+        reclaimed, cgroups, layout = self._sources.host.reclaimed_pages(), self._sources.cgroups, self._layout
+        if reclaimed is None:
             return None
         return MemoryActivity(
-            taken=taken[0],
-            pods_read_back=cgroups.read_back(layout.root),
-            best_effort_read_back=cgroups.read_back(layout.best_effort),
-            pods_stopped=cgroups.stopped(layout.root),
-            page_bytes=taken[1],
+            reclaimed_pages=reclaimed[0],
+            pods_refaulted=cgroups.refaulted(layout.root),
+            best_effort_refaulted=cgroups.refaulted(layout.best_effort),
+            pods_limit_hits=cgroups.limit_hits(layout.root),
+            page_bytes=reclaimed[1],
         )
 
     def _pids(self) -> PidCounts | None:
@@ -158,7 +158,7 @@ class NodeObserver:
         kubepods, most = cgroups.pids(layout.root)
         return PidCounts(*node, kubepods, most, cgroups.pids(layout.best_effort)[0])
 
-    def _settle(self, facts: ClusterFacts) -> None:
+    def _update_places(self, facts: ClusterFacts) -> None:
         """Match pods and directories, when either changed, and have the cgroups read that follow from it."""
         found = self._sources.directories.pods()
         known = (found, facts.pods, facts.settings.host_applications)
@@ -168,7 +168,7 @@ class NodeObserver:
         running = [pod for pod in facts.pods or () if not pod.terminal]
         self._placed = tuple(self._place(pod, found.get(_cgroup_uid(pod))) for pod in running)
         owned = {_cgroup_uid(pod) for pod in running}
-        self._strangers = tuple(sorted(found.keys() - owned)) if facts.pods is not None else ()
+        self._unlisted_pods = tuple(sorted(found.keys() - owned)) if facts.pods is not None else ()
         exists = _existing(found)
         self._places = Places(
             {place.uid: _existing_part(place, exists) for place in self._placed if place.path in exists},

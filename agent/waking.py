@@ -60,7 +60,7 @@ class EarlyTicks:
         """A tick is due; `settle` starts it."""
         self._owed.add(cause)
 
-    def settle(self, now: float) -> None:
+    def wake_if_due(self, now: float) -> None:
         """Wake if a tick is owed and may start; `now` is monotonic. A wake counts for each cause it serves."""
         if not self._owed or now < self._earliest:
             return

@@ -159,7 +159,7 @@ class BrakeThread:
                 self._place()
                 due = time.monotonic() + self._interval
             heard = bool(ready) or (heard and not is_due)
-            self._waking.settle(now)
+            self._waking.wake_if_due(now)
 
     def _compare(self) -> None:
         """Online use by the counters with what the ceiling leaves for it."""

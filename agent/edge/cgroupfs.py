@@ -224,16 +224,16 @@ class CgroupReader:
         row = self._rows.get(cgroup)
         return (row.value(FilePart.MEMORY_LIMIT) or None) if row else None
 
-    def read_back(self, cgroup: str) -> int | None:
+    def refaulted(self, cgroup: str) -> int | None:
         """Pages a placed root read back after they had been taken; None where that is not counted."""
         row = self._rows.get(cgroup)
         text = row.memory.text if row else None
         return None if text is None else refaults(text)
 
-    def stopped(self, cgroup: str) -> int | None:
+    def limit_hits(self, cgroup: str) -> int | None:
         """How often a charge met a placed root's own limit; None where that is not counted."""
         row = self._rows.get(cgroup)
-        part = FilePart.STOPS if row and FilePart.STOPS in row.files else FilePart.FAILURES
+        part = FilePart.LIMIT_HITS if row and FilePart.LIMIT_HITS in row.files else FilePart.FAILURES
         return row.value(part) if row else None
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:

@@ -66,7 +66,7 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
             mode=self._from.settings.mode.value,
             best_effort_limit_millis=result.limits.best_effort_millis,
             best_effort_request_millis=best_effort_request_millis(result.facts.pods or ()),
-            unlisted_pods=len(result.observation.strangers),
+            unlisted_pods=len(result.observation.unlisted_pods),
             cgroups=self._from.cgroups,
         )
         if result.observation.pressure is not None:

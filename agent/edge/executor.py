@@ -92,7 +92,7 @@ class KnobExecutor:
         self._failed: dict[Knob, WriteOutcome] = {}
         self._under_way: dict[Knob, Write] = {}
         self._inherited = dict(state.originals)
-        self._ours: dict[Knob, Value] = {}
+        self._last_written: dict[Knob, Value] = {}
         self._loosened: set[Knob] = set()
         self._cuts = 0
         self._last_cut: float | None = None
@@ -158,7 +158,7 @@ class KnobExecutor:
             if not self._dry and self._is_loosened(knob, self.read(knob)):
                 self._loosened.add(knob)
                 with contextlib.suppress(OSError):
-                    self._put(knob, self._ours[knob], alone=True)
+                    self._put(knob, self._last_written[knob], alone=True)
 
     def idle(self, seconds: float = 0.0) -> bool:
         """Nothing is on its way any more, within so long."""
@@ -175,7 +175,7 @@ class KnobExecutor:
         with self._lock:
             restored = restore(self._files, self._state.originals)
             self._state.remove()
-            self._ours.clear()
+            self._last_written.clear()
         return restored
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
@@ -221,7 +221,7 @@ class KnobExecutor:
             if kept is None:
                 return None
             with self._lock:
-                self._ours[write.knob] = kept
+                self._last_written[write.knob] = kept
             if self._monotonic() >= until:
                 break
         return WriteOutcome(write)
@@ -236,7 +236,7 @@ class KnobExecutor:
             return False
         if kept is not None:
             with self._lock:
-                self._ours[write.knob] = kept
+                self._last_written[write.knob] = kept
         return kept is not None
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
@@ -292,24 +292,24 @@ class KnobExecutor:
             held = self._files.held(knob)
             if isinstance(held, Missing):
                 self._loosened.discard(knob)
-                return KnobReading(held, self._ours.get(knob), self._original(knob))
+                return KnobReading(held, self._last_written.get(knob), self._original(knob))
             if self._inherited.pop(knob, held.text) != held.text:
-                self._ours.setdefault(knob, held.value)
+                self._last_written.setdefault(knob, held.value)
             coming = self._under_way.get(knob)
             if coming is not None and same(knob, held.value, coming.value):
                 # The kernel shows it while it still reclaims.
-                self._ours[knob] = held.value
-            ours = self._ours.get(knob)
+                self._last_written[knob] = held.value
+            ours = self._last_written.get(knob)
             lowered = is_quota(knob) and (ours is None or gives_more(knob, ours, held.value))
             if lowered and knob in self._guarded():
-                self._ours[knob] = ours = held.value
+                self._last_written[knob] = ours = held.value
             loosened = not self._dry and (knob in self._loosened or self._is_loosened(knob, held.value))
             self._loosened.discard(knob)
             return KnobReading(held.value, ours, self._original(knob), loosened)
 
     def _is_loosened(self, knob: Knob, held: Value | Missing) -> bool:
         """What we wrote last, or found when we began, gave best effort less."""
-        ours = self._ours.get(knob)
+        ours = self._last_written.get(knob)
         return ours is not None and not isinstance(held, Missing) and gives_more(knob, held, ours)
 
     def _original(self, knob: Knob) -> Value | None:
@@ -323,7 +323,7 @@ class KnobExecutor:
             raise _NotSavedError(errno.EIO, why)
         kept = self._files.put_alone(knob, value) if alone else self._files.put(knob, value)
         with self._lock:
-            self._ours[knob] = kept
+            self._last_written[knob] = kept
 
     def _save_originals(self, hints: Mapping[Knob, Value | None]) -> None:
         """Where this fails, or takes too long, each write that needs it fails on its own and says why."""
@@ -409,7 +409,7 @@ class KnobExecutor:
         if gone:
             self._disk.submit("gone", partial(self._forget, gone))
         for knob in gone:
-            self._ours.pop(knob, None)
+            self._last_written.pop(knob, None)
             self._inherited.pop(knob, None)
             self._failed.pop(knob, None)
             self._loosened.discard(knob)

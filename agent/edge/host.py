@@ -61,7 +61,7 @@ class HostReader:
         """None where the kernel keeps no pressure stall information."""
         return pressure(*(self._stalls(name) for name in ("cpu", "memory", "io")))
 
-    def taken(self) -> tuple[int, int] | None:
+    def reclaimed_pages(self) -> tuple[int, int] | None:
         """Pages that the node's own reclaim took since boot, and a page's size; None where they are not counted."""
         found = self._read("vmstat", parse.vmstat, _VMSTAT_BYTES)
         return None if isinstance(found, Missing) else (found[1], _PAGE_BYTES)

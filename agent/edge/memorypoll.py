@@ -43,7 +43,7 @@ class MemoryPoll:
         return causes
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        working = self._before.looks and self._before.looks[-1].read_back_bytes is not None
+        working = self._before.looks and self._before.looks[-1].refaulted_bytes is not None
         return (Mechanism("refaults each interval"),) if working else ()
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class MemoryPoll:
     def _counted(self) -> tuple[int | None, int | None]:
         """In bytes. A kernel that does not count them is no fault."""
         try:
-            read_back, taken = vmstat(self._vmstat.read())
+            refaulted, reclaimed = vmstat(self._vmstat.read())
         except (OSError, ValueError):
             return None, None
-        return read_back * self._page_bytes, taken * self._page_bytes
+        return refaulted * self._page_bytes, reclaimed * self._page_bytes

@@ -196,12 +196,12 @@ class NodePublisher:
         if not self._node.under_way:
             return
         offer = self._as_told(result).offered
-        if offer.settled and offer.decisions is not None:
+        if offer.may_publish and offer.decisions is not None:
             self._node.decided(offer.amounts)
 
     async def _write_node(self, result: TickResult) -> None:
         now = result.observation.monotonic_seconds
-        if not result.offered.settled:
+        if not result.offered.may_publish:
             return
         offer = self._offer_if_due(result, now)
         ready = result.ready

@@ -85,7 +85,7 @@ class ZonePublisher:
         if result is None or result.facts.node is None or info is None:
             return
         now = result.observation.monotonic_seconds
-        if not result.offered.settled:
+        if not result.offered.may_publish:
             return
         if result.offered.zones is None:
             # The next tick decides by it.

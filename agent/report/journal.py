@@ -235,9 +235,9 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[JournalHead | RecordedT
         yield RecordedTick(facts, seen, line.cuts, line.kills, line.ordered, line.outcomes, line.decisions)
 
 
-def _roots(seen: Observation) -> dict[str, CgroupSample | Missing]:
-    found = {"kubepods": seen.kubepods, "best_effort": seen.best_effort}
-    return found if seen.burstable is None else {**found, "burstable": seen.burstable}
+def _roots(observation: Observation) -> dict[str, CgroupSample | Missing]:
+    found = {"kubepods": observation.kubepods, "best_effort": observation.best_effort}
+    return found if observation.burstable is None else {**found, "burstable": observation.burstable}
 
 
 def _changes(now: Mapping[str, CgroupSample | Missing], before: Mapping[str, CgroupSample | Missing]) -> _Samples:

@@ -94,13 +94,13 @@ def _of_tick(result: TickResult) -> _Series:
     yield "limited_pods", MetricSample(result.limits.limited_pods)
     for need in result.evictions.needs:
         yield "eviction_need", MetricSample(need.value, (need.policy, need.reason.value))
-    if (read_back := result.evictions.read_back) is not None:
-        yield "read_back_bytes", MetricSample(read_back.value, (read_back.reason.value,))
+    if (refaulted := result.evictions.refaulted) is not None:
+        yield "read_back_bytes", MetricSample(refaulted.value, (refaulted.reason.value,))
     yield "evictions_pending", MetricSample(len(result.evicting.record.pending))
     yield "write_errors", MetricSample(sum(bool(outcome.error) for outcome in result.outcomes))
     yield "configuration_invalid", MetricSample(bool(result.facts.problem))
     yield "settings_not_acted_on", MetricSample(len(result.facts.unmet))
-    yield "unlisted_pods", MetricSample(len(result.observation.strangers))
+    yield "unlisted_pods", MetricSample(len(result.observation.unlisted_pods))
     yield from _foreseen(result)
     yield from _pressure(result)
     yield from _consumers(result)

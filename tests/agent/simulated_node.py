@@ -157,7 +157,7 @@ class SimulatedNode:
                 living.pod.uid: {name: part.sample() for name, part in living.parts.items()} for living in self._pods
             },
             host_applications={"nginx": self._host.sample()},
-            strangers=(f"/kubepods/pod-{self._ticks // 50}",),
+            unlisted_pods=(f"/kubepods/pod-{self._ticks // 50}",),
             network={living.pod.uid: NetworkBytes(self._ticks, self._ticks) for living in self._pods},
             best_effort_cpus=_CPUS,
             knobs=knobs.readings,

@@ -59,10 +59,10 @@ class FakeCgroups:
     def memory_limit(self, cgroup: str) -> int | None:
         return 77 if cgroup == "/kubepods" else None
 
-    def read_back(self, cgroup: str) -> int | None:
+    def refaulted(self, cgroup: str) -> int | None:
         return {"/kubepods": 50, "/kubepods/besteffort": 20}[cgroup]
 
-    def stopped(self, cgroup: str) -> int | None:
+    def limit_hits(self, cgroup: str) -> int | None:
         return {"/kubepods": 4}[cgroup]
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:
@@ -89,7 +89,7 @@ class FakeNode:
     def pids(self) -> tuple[int, int] | None:
         return self.tasks
 
-    def taken(self) -> tuple[int, int] | None:
+    def reclaimed_pages(self) -> tuple[int, int] | None:
         return self.pages
 
     def sample(self) -> NodeSample | Missing:
@@ -132,7 +132,7 @@ def test_an_empty_node(node: FakeNode) -> None:
     assert seen.node_sample == NodeSample(9, 8, 2) and (seen.best_effort_cpus, seen.pods_cpus) == (3, 4)
     assert seen.kubepods_memory_limit_bytes == 77 and seen.places == Places()
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
-    assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())
+    assert (seen.pods, seen.containers, seen.host_applications, seen.unlisted_pods) == ({}, {}, {}, ())
     assert node.cgroups.rosters == [ROOTS]
 
 
@@ -213,9 +213,9 @@ def test_strangers(node: FakeNode, build: Any) -> None:
     node.found = {uid: PodDirectory(f"/kubepods/pod{uid}") for uid in ("z", "uid-web", "uid-done")}
     done = build.pod("done", phase=PodPhase.SUCCEEDED)
     seen = node.observe((build.pod("web"), done))
-    assert seen.strangers == ("uid-done", "z") and set(seen.pods) == {"uid-web"} and seen.listed is not None
+    assert seen.unlisted_pods == ("uid-done", "z") and set(seen.pods) == {"uid-web"} and seen.listed is not None
     unknown = node.observe(None)
-    assert unknown.strangers == () and unknown.pods == {} and unknown.listed is None
+    assert unknown.unlisted_pods == () and unknown.pods == {} and unknown.listed is None
 
 
 def test_host_applications_by_name(node: FakeNode) -> None:

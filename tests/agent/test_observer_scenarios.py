@@ -92,11 +92,11 @@ def whole_node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Playe
 
 
 def test_everything_listed_is_measured(whole_node: Player) -> None:
-    """The layout is found; node, roots, pods and containers have in every frame what the files say; no strangers."""
+    """The layout is found; node, roots, pods and containers have in every frame what the files say; no unlisted pods."""
     found, told = whole_node.layout, whole_node.scenario.layout
     assert (found.version, found.driver, found.root) == (told.version, told.driver, told.root)
     for seen in whole_node.frames():
-        assert isinstance(seen.node_sample, NodeSample) and seen.strangers == ()
+        assert isinstance(seen.node_sample, NodeSample) and seen.unlisted_pods == ()
         assert isinstance(seen.kubepods, CgroupSample) and isinstance(seen.burstable, CgroupSample)
         for pod in whole_node.facts.pods or ():
             parts = (seen.pods[pod.uid], *seen.containers[pod.uid].values())

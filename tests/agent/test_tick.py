@@ -225,7 +225,7 @@ def test_thrashing_without_stalls_cannot_wait(tmp_path: Path, build: Any) -> Non
     results = node.play_all()
     full = results[-1].observation.node_pressure
     assert full is not None and full.memory_full is not None and full.memory_full.avg10_pct < 1
-    told = [result.evictions.read_back for result in results]
+    told = [result.evictions.refaulted for result in results]
     values = [(one.value >> 20, one.reason) for one in told if one is not None]
     thrashing, calm = Reason.THRASHING, Reason.WITHIN_THRESHOLD
     assert values == [(100, calm), (200, calm), (300, thrashing), (400, thrashing)]

@@ -11,17 +11,17 @@ def test_the_first_goes_at_once_the_others_together() -> None:
     woken: list[float] = []
     now = 10.0
     waking = EarlyTicks(lambda: woken.append(now))
-    waking.settle(now)
+    waking.wake_if_due(now)
     waking.ask(WakeCause.CPU_USE)
-    waking.settle(now)
+    waking.wake_if_due(now)
     assert woken == [10.0]
     for now in (10.1, 10.2, 10.3):
         waking.ask(WakeCause.MEMORY_MARK)
         waking.ask(WakeCause.CPU_USE)
-        waking.settle(now)
+        waking.wake_if_due(now)
     assert woken == [10.0]
     for now in (10.5, 10.6, 11.2):
-        waking.settle(now)
+        waking.wake_if_due(now)
     assert woken == [10.0, 10.5]
     assert (waking.wakes[WakeCause.CPU_USE], waking.wakes[WakeCause.MEMORY_MARK]) == (2, 1)
 
@@ -31,5 +31,5 @@ def test_what_was_seen_wakes_nobody() -> None:
     woken: list[int] = []
     waking = EarlyTicks(lambda: woken.append(1))
     waking.saw(WakeCause.CPU_PRESSURE)
-    waking.settle(0.0)
+    waking.wake_if_due(0.0)
     assert woken == [] and waking.fired[WakeCause.CPU_PRESSURE] == 1 and sum(waking.wakes.values()) == 0

@@ -115,7 +115,7 @@ def everything() -> TickResult:
         prediction=Prediction(Usage(1, 1), Usage(1, 1), ()),
         lending=NodeLending((decision("batch-cpu"),)),
         limits=NodeLimits({knob: Limit(knob, 0, decision("cpu.max"))}, None, root=knob.cgroup),
-        evictions=Evictions((decision("memory to free"),), read_back=decision("memory read back")),
+        evictions=Evictions((decision("memory to free"),), refaulted=decision("memory read back")),
         evicting=EvictionMemory(),
         brake_cuts=(),
         kills=(),

@@ -51,37 +51,42 @@ class EvictionFacts(msgspec.Struct, frozen=True):
 class Evictions(msgspec.Struct, frozen=True):
     """`needs` explain each rule that is on, `orders` are to be carried out in order, `last_resort` is for the brake.
 
-    `read_back` is what online pods read back of what was taken from them, None where that is not known.
+    `refaulted` is what online pods read back of what was taken from them, None where that is not known.
     """
 
     needs: tuple[Decision, ...] = ()
     orders: tuple[EvictionRequest, ...] = ()
     last_resort: LastResort | None = None
-    read_back: Decision | None = None
+    refaulted: Decision | None = None
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """What is missing, and what tells whether it can wait."""
-        return self.needs if self.read_back is None else (*self.needs, self.read_back)
+        return self.needs if self.refaulted is None else (*self.needs, self.refaulted)
 
 
 def decide_evictions(
-    memory: EvictionMemory, seen: Observation, usage: NodeUsage | None, facts: EvictionFacts, *, sends: bool = True
+    memory: EvictionMemory,
+    observation: Observation,
+    usage: NodeUsage | None,
+    facts: EvictionFacts,
+    *,
+    sends: bool = True,
 ) -> tuple[EvictionMemory, Evictions]:
     """One tick's needs and orders, and what to remember; where nobody `sends` orders, nothing of them.
 
     Without complete facts nobody new is evicted; whoever was told goes at the deadline all the same, and the brake
     keeps the victims it has.
     """
-    memory = by_clock(memory, seen.at_seconds, seen.monotonic_seconds)
-    memory = at_present(heard(memory, facts.outcomes), facts.pods, seen.at_seconds)
+    memory = by_clock(memory, observation.at_seconds, observation.monotonic_seconds)
+    memory = at_present(heard(memory, facts.outcomes), facts.pods, observation.at_seconds)
     before = memory.record
-    memory = msgspec.structs.replace(memory, activities=remembered(memory.activities, seen))
-    read_back = thrashing(memory.activities, seen, facts.node, facts.strategy) if facts.node else None
-    urgent = urgency(seen, facts.node, facts.strategy, read_back) if facts.node else ""
-    memory, killed = after_kills(memory, facts.kills, facts.pods, seen)
-    memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, urgent)
-    known = _known(seen, usage, facts)
+    memory = msgspec.structs.replace(memory, activities=remembered(memory.activities, observation))
+    refaulted = thrashing(memory.activities, observation, facts.node, facts.strategy) if facts.node else None
+    urgent = urgency(observation, facts.node, facts.strategy, refaulted) if facts.node else ""
+    memory, killed = after_kills(memory, facts.kills, facts.pods, observation)
+    memory, due = due_by_now(memory, facts.pods, facts.strategy, observation, urgent)
+    known = _known(observation, usage, facts)
     orders = [*killed, *due]
     if isinstance(known, Reason):
         needs = tuple(unknown(rule, known) for rule in rules_on(facts.strategy))
@@ -92,13 +97,13 @@ def decide_evictions(
             orders.append(order)
     if not sends:
         memory = msgspec.structs.replace(memory, record=before)
-    memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, seen, facts))
+    memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, observation, facts))
     name = facts.node.name if facts.node else ""
-    decisions = tuple(need.decision(name, seen.at_seconds) for need in needs)
-    return memory, Evictions(decisions, tuple(orders), memory.last_resort, read_back)
+    decisions = tuple(need.decision(name, observation.at_seconds) for need in needs)
+    return memory, Evictions(decisions, tuple(orders), memory.last_resort, refaulted)
 
 
-def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:
+def _known(observation: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:
     """The facts, or why they are not enough to evict by."""
     if facts.pods is None:
         return Reason.PODS_UNKNOWN
@@ -108,7 +113,7 @@ def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> 
         return Reason.NODE_METRICS_STALE
     lent = {decision.name: decision for decision in facts.lent}
     limit = facts.best_effort_millis
-    return TickFacts(facts.node, facts.pods, seen, usage, facts.strategy, limit, lent, facts.costs)
+    return TickFacts(facts.node, facts.pods, observation, usage, facts.strategy, limit, lent, facts.costs)
 
 
 def _chosen(
@@ -122,7 +127,7 @@ def _chosen(
     if not open_needs:
         return tuple(needs), ()
     gangs = GangAccount(known.costs, (pod.uid for pod in terminating))
-    choice = choose(open_needs, known, gangs, memory.not_to_choose(known.seen.at_seconds))
+    choice = choose(open_needs, known, gangs, memory.not_to_choose(known.observation.at_seconds))
     return tuple(_answered(need, choice, known) for need in needs), choice.victims
 
 
@@ -136,7 +141,7 @@ def _outstanding(
     at, rest = record.cpu_at_seconds, strategy.cpu_cooldown_seconds
     if need.of_memory:
         at, rest = record.memory_at_seconds, strategy.memory_cooldown_seconds
-    left = 0.0 if at is None or (urgent and need.of_memory) else at + rest - known.seen.at_seconds
+    left = 0.0 if at is None or (urgent and need.of_memory) else at + rest - known.observation.at_seconds
     if need.hold_reason is None and left > 0:
         return msgspec.structs.replace(need, hold_reason=Reason.COOLDOWN, detail=f"{left:.0f} s are left")
     return need
@@ -158,8 +163,8 @@ def _answered(need: EvictionNeed, choice: VictimChoice, known: TickFacts) -> Evi
     return msgspec.structs.replace(need, detail=detail)
 
 
-def _last_resort(memory: EvictionMemory, seen: Observation, facts: EvictionFacts) -> LastResort | None:
+def _last_resort(memory: EvictionMemory, observation: Observation, facts: EvictionFacts) -> LastResort | None:
     if facts.node is None or facts.pods is None:
         return memory.last_resort if facts.strategy.enable else None
     terminating = frozenset(memory.record.pending)
-    return last_resort(seen, facts.node, facts.pods, facts.strategy, facts.costs, terminating)
+    return last_resort(observation, facts.node, facts.pods, facts.strategy, facts.costs, terminating)

@@ -28,7 +28,7 @@ _SYSTEM_PRIORITY = 2_000_000_000
 
 
 def last_resort(
-    seen: Observation,
+    observation: Observation,
     node: Node,
     pods: tuple[Pod, ...],
     strategy: EvictionStrategy,
@@ -43,10 +43,10 @@ def last_resort(
     percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
     if not strategy.enable or percent is None or capacity <= 0:
         return None
-    limit = seen.kubepods_memory_limit_bytes
+    limit = observation.kubepods_memory_limit_bytes
     node_bytes = last_resort_bytes(capacity, percent)
     room_bytes = None if limit is None else last_resort_bytes(limit, percent)
-    candidates = tuple(_candidates(seen, pods, GangAccount(costs, terminating), terminating))
+    candidates = tuple(_candidates(observation, pods, GangAccount(costs, terminating), terminating))
     helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
     return LastResort(
         node_available_bytes=node_bytes,
@@ -71,12 +71,12 @@ def _first(candidates: tuple[_Candidate, ...], helps_bytes: int) -> list[_Candid
 
 
 def _candidates(
-    seen: Observation, pods: tuple[Pod, ...], gangs: GangAccount, terminating: frozenset[str]
+    observation: Observation, pods: tuple[Pod, ...], gangs: GangAccount, terminating: frozenset[str]
 ) -> Iterator[_Candidate]:
     """Sort key and victim, of what lives below the best-effort root and holds memory."""
-    below = frozenset(seen.places.best_effort)
+    below = frozenset(observation.places.best_effort)
     for pod in pods:
-        place, held = seen.places.pods.get(pod.uid), memory_bytes(seen, pod.uid)
+        place, held = observation.places.pods.get(pod.uid), memory_bytes(observation, pod.uid)
         if place is None or place.path not in below or not held or not _may_die(pod):
             continue
         features = pod.colocation.eviction.features
@@ -93,31 +93,31 @@ def _may_die(pod: Pod) -> bool:
     return pod.best_effort and not pod.terminal and not static and pod.spec.priority < _SYSTEM_PRIORITY
 
 
-def urgency(seen: Observation, node: Node, strategy: EvictionStrategy, read_back: Decision | None = None) -> str:
+def urgency(observation: Observation, node: Node, strategy: EvictionStrategy, refaulted: Decision | None = None) -> str:
     """Why memory cannot wait for grace, notice and rest, in words; empty where it can.
 
-    `read_back` is what online pods read back (core.evict.thrashing): newer kernels hardly count such waits as stalls.
+    `refaulted` is what online pods read back (core.evict.thrashing): newer kernels hardly count such waits as stalls.
     """
     percent = strategy.thrash_full_pct
-    stalls = {"the node": seen.node_pressure, "all pods": _pressure(seen.kubepods)}
+    stalls = {"the node": observation.node_pressure, "all pods": _pressure(observation.kubepods)}
     for who, pressure in stalls.items():
         full = pressure.memory_full if pressure else None
-        if percent is not None and _at_least(full, percent) and _online_waits(seen, percent):
+        if percent is not None and _at_least(full, percent) and _online_waits(observation, percent):
             return f"every task of {who} waits for memory at least {percent} % of the time, online pods too"
-    if read_back is not None and read_back.reason is Reason.THRASHING:
-        read = amount(read_back.value, read_back.unit)
-        return f"online pods read back {read} of what was taken from them, {read_back.detail}"
-    return "memory is about to run out" if _at_last_resort(seen, node, strategy) else ""
+    if refaulted is not None and refaulted.reason is Reason.THRASHING:
+        read = amount(refaulted.value, refaulted.unit)
+        return f"online pods read back {read} of what was taken from them, {refaulted.detail}"
+    return "memory is about to run out" if _at_last_resort(observation, node, strategy) else ""
 
 
-def _online_waits(seen: Observation, percent: int) -> bool:
+def _online_waits(observation: Observation, percent: int) -> bool:
     """Best effort that waits at its own memory.high, while nobody else has work to do, is every task of the node.
 
     Where no online pod's pressure is known, the node's must do.
     """
-    below = frozenset(seen.places.best_effort)
-    online = [seen.pods.get(uid) for uid, place in seen.places.pods.items() if place.path not in below]
-    pressures = (_pressure(sample) for sample in (seen.burstable, *online))
+    below = frozenset(observation.places.best_effort)
+    online = [observation.pods.get(uid) for uid, place in observation.places.pods.items() if place.path not in below]
+    pressures = (_pressure(sample) for sample in (observation.burstable, *online))
     waits = [pressure.memory_some for pressure in pressures if pressure and pressure.memory_some]
     return not waits or any(_at_least(some, percent) for some in waits)
 
@@ -130,10 +130,11 @@ def _at_least(stall: Stall | None, percent: int) -> bool:
     return stall is not None and stall.avg10_pct > 0 and stall.avg10_pct >= percent
 
 
-def _at_last_resort(seen: Observation, node: Node, strategy: EvictionStrategy) -> bool:
+def _at_last_resort(observation: Observation, node: Node, strategy: EvictionStrategy) -> bool:
     percent = strategy.last_resort_pct
     if percent is None:
         return False
     return any(
-        level.whole - level.used <= last_resort_bytes(level.whole, percent) for level in memory_levels(seen, node)
+        level.whole - level.used <= last_resort_bytes(level.whole, percent)
+        for level in memory_levels(observation, node)
     )

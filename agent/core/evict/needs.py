@@ -100,7 +100,7 @@ def effective_priority(pod: Pod) -> int:
 
 def _used_memory(known: TickFacts, rule: Reason) -> tuple[EvictionNeed, ...]:
     strategy = known.strategy
-    levels = memory_levels(known.seen, known.node)
+    levels = memory_levels(known.observation, known.node)
     if not levels or strategy.memory_threshold_pct is None:
         return (unknown(rule, Reason.NODE_METRICS_MISSING, "memory in use or its capacity was not read"),)
     return (_over(rule, levels, strategy.memory_threshold_pct, strategy.memory_lower_pct),)

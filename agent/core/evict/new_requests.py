@@ -41,11 +41,11 @@ def ordered_out(
     memory: EvictionMemory, victim: EvictionVictim, known: TickFacts, urgent: str
 ) -> tuple[EvictionMemory, EvictionRequest]:
     """The first word on a victim: a notice with a deadline where the pod asked for one, else its eviction."""
-    pod, need, now = victim.pod, victim.need, known.seen.at_seconds
+    pod, need, now = victim.pod, victim.need, known.observation.at_seconds
     why = urgent if need.of_memory else ""
     notice = 0.0 if why else min(pod.colocation.eviction.notice_seconds, known.strategy.longest_notice_seconds)
     grace = _grace(pod, known.strategy, bool(why))
-    ends = ending_seconds(pod.spec.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
+    ends = ending_seconds(pod.spec.grace_seconds if grace is None else grace, memory_bytes(known.observation, pod.uid))
     resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.spec.requests)
     pending = PendingVictim(
         frees={name: frees for name in resources if (frees := known.freed_by(pod, name))},
@@ -71,7 +71,11 @@ def _why_this(victim: EvictionVictim, urgent: str) -> str:
 
 
 def due_by_now(
-    memory: EvictionMemory, pods: tuple[Pod, ...] | None, strategy: EvictionStrategy, seen: Observation, urgent: str
+    memory: EvictionMemory,
+    pods: tuple[Pod, ...] | None,
+    strategy: EvictionStrategy,
+    observation: Observation,
+    urgent: str,
 ) -> tuple[EvictionMemory, tuple[EvictionRequest, ...]]:
     """A second word: eviction of who was told, at the deadline or once it is safe; a short grace once memory hurries,
     also for pods of best effort that somebody else deletes.
@@ -81,18 +85,18 @@ def due_by_now(
     orders = []
     hurries_others = bool(urgent) and strategy.enable and bool(memory.ending)
     for pod in (pods or ()) if memory.record.pending or hurries_others else ():
-        victim = memory.record.pending.get(pod.uid) or (_deleted(pod, seen) if hurries_others else None)
+        victim = memory.record.pending.get(pod.uid) or (_deleted(pod, observation) if hurries_others else None)
         if victim is None:
             continue
         told = victim.notified_until_seconds
         if told is not None and not strategy.enable:
             memory = memory.forgotten(pod.uid)
-        elif (urgent and not victim.hurried) or (told is not None and told <= seen.at_seconds):
+        elif (urgent and not victim.hurried) or (told is not None and told <= observation.at_seconds):
             grace = _grace(pod, strategy, bool(urgent))
-            pending = _evicted_now(victim, pod, seen, grace)
+            pending = _evicted_now(victim, pod, observation, grace)
             pending = msgspec.structs.replace(pending, hurried=bool(urgent))
             detail = urgent if urgent else "its notice is over"
-            orders.append(_request(pod, pending, seen.at_seconds, detail, grace))
+            orders.append(_request(pod, pending, observation.at_seconds, detail, grace))
             memory = memory.ordered(pod.uid, pending)
     return memory, tuple(orders)
 
@@ -105,34 +109,36 @@ def _grace(pod: Pod, strategy: EvictionStrategy, hurried: bool) -> int | None:
     return None if allowed == pod.spec.grace_seconds else int(allowed)
 
 
-def _deleted(pod: Pod, seen: Observation) -> PendingVictim | None:
+def _deleted(pod: Pod, observation: Observation) -> PendingVictim | None:
     """Of best effort that somebody else deletes, with a grace that may be longer than its own: as if we had asked."""
-    held = memory_bytes(seen, pod.uid)
+    held = memory_bytes(observation, pod.uid)
     static = pod.cgroup_uid not in ("", pod.uid)
     if not pod.deleting or pod.terminal or static or pod.colocation.qos_label is not QoSClass.BE or not held:
         return None
-    now = seen.at_seconds
+    now = observation.at_seconds
     return PendingVictim({USED_MEMORY: held}, now, now, resource=USED_MEMORY, reason=Reason.BE_MEMORY_EVICT)
 
 
-def _evicted_now(victim: PendingVictim, pod: Pod, seen: Observation, grace: int | None) -> PendingVictim:
+def _evicted_now(victim: PendingVictim, pod: Pod, observation: Observation, grace: int | None) -> PendingVictim:
     seconds = pod.spec.grace_seconds if grace is None else grace
     return msgspec.structs.replace(
         victim,
-        since_seconds=seen.at_seconds,
-        until_seconds=seen.at_seconds + LONGEST_SECONDS + ending_seconds(seconds, memory_bytes(seen, pod.uid)),
+        since_seconds=observation.at_seconds,
+        until_seconds=observation.at_seconds
+        + LONGEST_SECONDS
+        + ending_seconds(seconds, memory_bytes(observation, pod.uid)),
         notified_until_seconds=None,
         accepted=False,
     )
 
 
 def after_kills(
-    memory: EvictionMemory, kills: Iterable[Kill], pods: tuple[Pod, ...] | None, seen: Observation
+    memory: EvictionMemory, kills: Iterable[Kill], pods: tuple[Pod, ...] | None, observation: Observation
 ) -> tuple[EvictionMemory, tuple[EvictionRequest, ...]]:
     """Pods whose processes the brake's thread killed are evicted in the API too; one that hit nobody was gone."""
     orders = []
     for kill in kills:
-        victim, now = kill.victim, seen.at_seconds
+        victim, now = kill.victim, observation.at_seconds
         if not kill.processes or (pods is not None and all(pod.uid != victim.uid for pod in pods)):
             continue
         pending = PendingVictim(

@@ -68,12 +68,12 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         return tuple(pod for pod in known.pods if self._believed(pod, known))
 
     def _believed(self, pod: Pod, known: TickFacts) -> bool:
-        now = known.seen.at_seconds
+        now = known.observation.at_seconds
         victim = self.record.pending.get(pod.uid)
         if victim is not None:
             return victim.until_seconds > now
         since, grace = self.ending.get(pod.uid), known.strategy.grace_seconds(pod.spec.grace_seconds)
-        return since is not None and since + ending_seconds(grace, memory_bytes(known.seen, pod.uid)) > now
+        return since is not None and since + ending_seconds(grace, memory_bytes(known.observation, pod.uid)) > now
 
     def _with(self, pending: Mapping[str, PendingVictim]) -> EvictionMemory:
         return msgspec.structs.replace(self, record=msgspec.structs.replace(self.record, pending=pending))

@@ -1,7 +1,7 @@
 """Thrashing: whether online pods read back what was taken from them, told by counters instead of waiting times.
 
     read back = pages of all pods - pages of best effort    (workingset_refault of memory.stat, within 10 s)
-    taken     = pages of the node's own reclaim             (pgsteal of /proc/vmstat), or at kubepods' own limit
+    reclaimed = pages of the node's own reclaim             (pgsteal of /proc/vmstat), or at kubepods' own limit
     thrashing = the smaller of both is a share of what is left of the node, or of kubepods' limit
 
 Newer kernels count few of these waits as stalls (`full` of memory.pressure), however many pages come back. A pod that
@@ -22,7 +22,7 @@ from model.reason import Reason
 from model.strategy import EvictionStrategy
 
 _WINDOW_SECONDS = 10.0
-_PAGES_A_STOP = 64
+_PAGES_A_HIT = 64
 """No more pages are taken for one charge that met the limit: the kernel charges in batches (MEMCG_CHARGE_BATCH)."""
 NAME = "read back by online pods"
 
@@ -33,9 +33,9 @@ class Activities(msgspec.Struct, frozen=True):
     seen: tuple[tuple[float, MemoryActivity], ...] = ()
 
 
-def remembered(before: Activities, seen: Observation) -> Activities:
+def remembered(before: Activities, observation: Observation) -> Activities:
     """With this pass; nothing is kept over a gap in the counters, or where one went back."""
-    now, newest = seen.monotonic_seconds, seen.memory_activity
+    now, newest = observation.monotonic_seconds, observation.memory_activity
     if newest is None:
         return Activities()
     kept = tuple(each for each in before.seen if now - _WINDOW_SECONDS <= each[0] < now)
@@ -44,13 +44,15 @@ def remembered(before: Activities, seen: Observation) -> Activities:
     return Activities((*kept, (now, newest)))
 
 
-def thrashing(activities: Activities, seen: Observation, node: Node, strategy: EvictionStrategy) -> Decision | None:
+def thrashing(
+    activities: Activities, observation: Observation, node: Node, strategy: EvictionStrategy
+) -> Decision | None:
     """What online pods read back, of the level that it hurts most; None where it is not counted, or not asked for."""
     percent = strategy.thrash_refault_pct
     if percent is None or len(activities.seen) < 2:
         return None
     first, last = activities.seen[0][1], activities.seen[-1][1]
-    found = [(level, terms) for level in memory_levels(seen, node) if (terms := _read_back(first, last, level))]
+    found = [(level, terms) for level in memory_levels(observation, node) if (terms := _refaulted(first, last, level))]
     if not found:
         return None
     level, terms = max(found, key=lambda each: each[1].value / max(_left(each[0]), 1))
@@ -58,21 +60,23 @@ def thrashing(activities: Activities, seen: Observation, node: Node, strategy: E
     reason = Reason.THRASHING if thrashes else Reason.WITHIN_THRESHOLD
     seconds, left = activities.seen[-1][0] - activities.seen[0][0], amount(_left(level), Unit.BYTES)
     detail = f"within {seconds:.0f} s; {percent} % of the {left} that are left of {level.of} are thrashing"
-    subject, now = f"node/{node.name}", seen.at_seconds
+    subject, now = f"node/{node.name}", observation.at_seconds
     return Decision(subject, NAME, terms.value, Unit.BYTES, reason, terms.terms, "", now, detail)
 
 
-def _read_back(first: MemoryActivity, last: MemoryActivity, level: MemoryLevel) -> TermSum | None:
+def _refaulted(first: MemoryActivity, last: MemoryActivity, level: MemoryLevel) -> TermSum | None:
     """In bytes, no more than what that level's shortage took."""
-    pods = _grown(first.pods_read_back, last.pods_read_back)
-    best_effort = _grown(first.best_effort_read_back, last.best_effort_read_back)
-    stops = _grown(first.pods_stopped, last.pods_stopped)
-    taken = (stops or 0) * _PAGES_A_STOP if level.of_pods else last.taken - first.taken
+    pods = _grown(first.pods_refaulted, last.pods_refaulted)
+    best_effort = _grown(first.best_effort_refaulted, last.best_effort_refaulted)
+    limit_hits = _grown(first.pods_limit_hits, last.pods_limit_hits)
+    reclaimed = (limit_hits or 0) * _PAGES_A_HIT if level.of_pods else last.reclaimed_pages - first.reclaimed_pages
     if pods is None or best_effort is None:
         return None
     terms = TermSum().add("read back by all pods", pods * last.page_bytes)
     terms.add("by best effort", -best_effort * last.page_bytes).at_least("none", 0)
-    terms.at_most("taken", taken * last.page_bytes, "at kubepods' limit" if level.of_pods else "by the node's reclaim")
+    terms.at_most(
+        "taken", reclaimed * last.page_bytes, "at kubepods' limit" if level.of_pods else "by the node's reclaim"
+    )
     return terms
 
 
@@ -87,9 +91,9 @@ def _grown(first: int | None, last: int | None) -> int | None:
 def _went_back(before: MemoryActivity, after: MemoryActivity) -> bool:
     """A cgroup was made again, or counters came or went: a difference says nothing."""
     pairs = (
-        (before.taken, after.taken),
-        (before.pods_read_back, after.pods_read_back),
-        (before.best_effort_read_back, after.best_effort_read_back),
-        (before.pods_stopped, after.pods_stopped),
+        (before.reclaimed_pages, after.reclaimed_pages),
+        (before.pods_refaulted, after.pods_refaulted),
+        (before.best_effort_refaulted, after.best_effort_refaulted),
+        (before.pods_limit_hits, after.pods_limit_hits),
     )
     return any((old is None) != (new is None) or (old or 0) > (new or 0) for old, new in pairs)

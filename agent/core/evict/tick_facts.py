@@ -27,7 +27,7 @@ class TickFacts(msgspec.Struct, frozen=True):
 
     node: Node
     pods: tuple[Pod, ...]
-    seen: Observation
+    observation: Observation
     usage: NodeUsage
     strategy: EvictionStrategy
     best_effort_millis: int | None
@@ -46,7 +46,7 @@ class TickFacts(msgspec.Struct, frozen=True):
         if pod.terminal:
             return 0
         if resource == USED_MEMORY:
-            return memory_bytes(self.seen, pod.uid)
+            return memory_bytes(self.observation, pod.uid)
         if resource == USED_CPU:
             averages = self.usage.pods.get(pod.uid)
             return self.cpu_millis(averages) if averages else 0
@@ -58,9 +58,9 @@ class TickFacts(msgspec.Struct, frozen=True):
         return sum(self.freed_by(pod, resource) for pod in pods)
 
 
-def memory_bytes(seen: Observation, uid: str) -> int:
+def memory_bytes(observation: Observation, uid: str) -> int:
     """Memory of the pod that cannot be dropped, of the kernel for it too; 0 where it was not read."""
-    sample = seen.pods.get(uid)
+    sample = observation.pods.get(uid)
     return sample.ends_bytes if isinstance(sample, CgroupSample) else 0
 
 

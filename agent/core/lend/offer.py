@@ -62,7 +62,7 @@ class NodeOffer(msgspec.Struct, frozen=True):
 
     `decisions` is None where neither the Node nor its pods are known. `without_growth` is the same, but nothing above
     what the Node says; `least` what stays once nothing is lent any more. `zones` is None where nobody may say yet what
-    they offer. Until it is `settled`, a just started agent tells nothing. `on_node` is what the Node said of it.
+    they offer. Until it `may_publish`, a just started agent tells nothing. `on_node` is what the Node said of it.
     """
 
     decisions: tuple[Decision, ...] | None = None
@@ -70,7 +70,7 @@ class NodeOffer(msgspec.Struct, frozen=True):
     least: tuple[Decision, ...] = ()
     zones: Mapping[int, tuple[Decision, ...]] | None = None
     on_node: Mapping[str, int] = {}
-    settled: bool = True
+    may_publish: bool = True
 
     @property
     def amounts(self) -> dict[str, int]:
@@ -84,9 +84,9 @@ class NodeOffer(msgspec.Struct, frozen=True):
     def withdrawn(self, reason: Reason) -> NodeOffer:
         """Nothing of it any more, but what running pods hold."""
         if self.decisions is None:
-            return msgspec.structs.replace(self, settled=True)
+            return msgspec.structs.replace(self, may_publish=True)
         least = tuple(msgspec.structs.replace(decision, reason=reason) for decision in self.least)
-        return msgspec.structs.replace(self, decisions=least, without_growth=least, least=least, settled=True)
+        return msgspec.structs.replace(self, decisions=least, without_growth=least, least=least, may_publish=True)
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -115,7 +115,9 @@ def decide_offer(memory: OfferMemory, lent: NodeLending, about: OfferFacts) -> t
     first = now if memory.first_seconds is None else min(memory.first_seconds, now)
     lent = lent if about.withheld is None else withheld(lent, about.withheld)
     on_node = _on_node(lent, about)
-    offer = NodeOffer(zones=_zones(lent, about), on_node=on_node, settled=settled(lent.reclaimable, now - first))
+    offer = NodeOffer(
+        zones=_zones(lent, about), on_node=on_node, may_publish=may_publish(lent.reclaimable, now - first)
+    )
     if about.node is not None or about.pods is not None:
         bound = [pod for pod in about.pods or () if not pod.terminal]
         holds = _Holds(on_node, about.admitted, _bound(bound, lent), about.pods is not None)
@@ -147,7 +149,7 @@ def may_raise(usage: NodeUsage | None) -> bool:
 def offered(
     lent: NodeLending,
     listed: Iterable[Pod] | None,
-    seen: Collection[str],
+    with_cgroup: Collection[str],
     on_node: Mapping[str, int],
     *,
     may_grow: bool,
@@ -155,19 +157,21 @@ def offered(
     """What belongs into the node's status: what may be lent, but never below what running pods request already.
 
     A kubelet that restarts admits its running pods again; with less than they request it would fail them
-    (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room: `seen` are
-    uids of pods that have a cgroup. But what the Node says (`on_node`) does not shrink under it: a gang that was just
-    placed must not be refused one by one. While nobody knows the pods (`listed` is None) they may request all of that.
+    (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room: `with_cgroup`
+    are uids of pods that have a cgroup. But what the Node says (`on_node`) does not shrink under it: a gang just placed
+    must not be refused one by one. While nobody knows the pods (`listed` is None) they may request all of that.
     A resource that is not in the answer is to be removed from the node, as Koordinator does when it may not lend.
     """
     bound = [pod for pod in listed or () if not pod.terminal]
-    holds = _Holds(on_node, admitted_requests(bound, seen), _bound(bound, lent), listed is not None)
+    holds = _Holds(on_node, admitted_requests(bound, with_cgroup), _bound(bound, lent), listed is not None)
     return _offered(lent, holds, may_grow=may_grow)
 
 
-def admitted_requests(listed: Iterable[Pod], seen: Collection[str]) -> ResourceVector:
-    """What pods of this node request that its kubelet has let in: they run, or have a cgroup (`seen`)."""
-    admitted = (pod for pod in listed if not pod.terminal and (pod.status.phase is PodPhase.RUNNING or pod.uid in seen))
+def admitted_requests(listed: Iterable[Pod], with_cgroup: Collection[str]) -> ResourceVector:
+    """What pods of this node request that its kubelet has let in: they run, or have a cgroup (`with_cgroup`)."""
+    admitted = (
+        pod for pod in listed if not pod.terminal and (pod.status.phase is PodPhase.RUNNING or pod.uid in with_cgroup)
+    )
     return sum((pod.spec.requests for pod in admitted), ResourceVector())
 
 
@@ -182,7 +186,7 @@ def amounts_of(decisions: Iterable[Decision]) -> dict[str, int]:
     return {decision.name: decision.value for decision in decisions}
 
 
-def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
+def may_publish(decisions: Iterable[Decision], age_seconds: float) -> bool:
     """A just started agent that has not measured yet keeps what the Node says; one that stays blind withdraws it."""
     blind = any(d.reason in _BLIND for d in decisions)
     return not blind or age_seconds > BLIND_SECONDS

@@ -73,7 +73,7 @@ class EnforcementMemory(msgspec.Struct, frozen=True):
 def find_unenforced(
     memory: EnforcementMemory,
     limits: NodeLimits,
-    seen: Observation,
+    observation: Observation,
     failures: Iterable[WriteFailure],
     *,
     ceilings_wanted: bool,
@@ -85,10 +85,12 @@ def find_unenforced(
     known, failed = dict(memory.loosened), {failure.knob: failure for failure in failures}
     protecting = [limit for limit in limits.of_all if limit.decision.reason not in _LIFTED]
     loosened = {
-        limit.knob: now for limit in protecting if (now := _loosened(known.get(limit.knob), limit, seen)) is not None
+        limit.knob: now
+        for limit in protecting
+        if (now := _loosened(known.get(limit.knob), limit, observation)) is not None
     }
     found = [each for limit in protecting for each in _of(limit, failed, loosened, ceilings_wanted=ceilings_wanted)]
-    unsaved = seen.unsaved or next((f.detail for f in failed.values() if f.reason is Reason.STATE_NOT_SAVED), "")
+    unsaved = observation.unsaved or next((f.detail for f in failed.values() if f.reason is Reason.STATE_NOT_SAVED), "")
     if unsaved and all(each.reason is not Reason.STATE_NOT_SAVED for each in found):
         found.append(UnenforcedLimit(STATE_FILE, Reason.STATE_NOT_SAVED, unsaved))
     if limits.lost_cpus:
@@ -105,9 +107,9 @@ def of_unread(pods: Sequence[str]) -> tuple[UnenforcedLimit, ...]:
     return (UnenforcedLimit(UNREAD_PODS, Reason.POD_UNREADABLE, pods[0] + more),)
 
 
-def _loosened(before: Loosened | None, limit: Limit, seen: Observation) -> Loosened | None:
+def _loosened(before: Loosened | None, limit: Limit, observation: Observation) -> Loosened | None:
     """None once the limit was kept for long enough."""
-    now, reading = seen.monotonic_seconds, seen.knobs.get(limit.knob)
+    now, reading = observation.monotonic_seconds, observation.knobs.get(limit.knob)
     if reading is not None and reading.loosened and limit.decision.reason not in _NOT_HELD:
         return Loosened(now, again=before is not None)
     return before if before is not None and now - before.monotonic_seconds < _AGAIN_SECONDS else None

@@ -36,13 +36,13 @@ class CpuListMemory(msgspec.Struct, frozen=True):
 
 
 class CpuLists(msgspec.Struct, frozen=True):
-    """`ceiling` is None where the policy is not in force; `listed`: the kernel holds the root's new list, or less;
-    `unlisted`: it does not hold the one of the tick before, or cannot be read."""
+    """`ceiling` is None where the policy is not in force; `in_force`: the kernel holds the root's new list, or less;
+    `failed`: it does not hold the one of the tick before, or cannot be read."""
 
     limits: tuple[Limit, ...] = ()
     ceiling: CpuCeiling | None = None
-    listed: bool = False
-    unlisted: bool = False
+    in_force: bool = False
+    failed: bool = False
 
 
 def wants_cpus(strategy: SuppressStrategy) -> bool:
@@ -67,7 +67,7 @@ def children_to_read(
 def cpu_lists(
     state: CpuListMemory,
     layout: Layout,
-    seen: Observation,
+    observation: Observation,
     about: CpuSituation,
     cap: Value | None,
     pods: tuple[Pod, ...],
@@ -81,33 +81,33 @@ def cpu_lists(
     ceiling = msgspec.structs.replace(ceiling, decision=limit.decision, in_force_us=in_force_us)
     children: tuple[Limit, ...] = ()
     if layout.version == 1 and ceiling.base_terms:
-        own = _own_cpus(seen.places, pods)
-        knobs = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort]
+        own = _own_cpus(observation.places, pods)
+        knobs = [cpuset_knob(layout, cgroup) for cgroup in observation.places.best_effort]
         children = tuple(child_limit(knob, limit, own.get(knob.cgroup, ())) for knob in knobs)
     wanted = str(limit.value) if ceiling.base_terms else ""
-    after = CpuListMemory(True, seen.monotonic_seconds if widened else state.widened_seconds, wanted)
+    after = CpuListMemory(True, observation.monotonic_seconds if widened else state.widened_seconds, wanted)
     kernel = about.reading.kernel
     if isinstance(kernel, Missing):
-        return after, CpuLists((limit, *children), ceiling, unlisted=state.in_force)
-    listed = bool(ceiling.base_terms) and not gives_more(root, kernel, limit.value)
-    unlisted = bool(state.wanted) and gives_more(root, kernel, state.wanted)
-    return after, CpuLists((limit, *children), ceiling, listed, unlisted)
+        return after, CpuLists((limit, *children), ceiling, failed=state.in_force)
+    in_force = bool(ceiling.base_terms) and not gives_more(root, kernel, limit.value)
+    failed = bool(state.wanted) and gives_more(root, kernel, state.wanted)
+    return after, CpuLists((limit, *children), ceiling, in_force, failed)
 
 
-def given_back(state: CpuListMemory, layout: Layout, seen: Observation) -> tuple[CpuListMemory, CpuLists]:
+def given_back(state: CpuListMemory, layout: Layout, observation: Observation) -> tuple[CpuListMemory, CpuLists]:
     """What stood before the policy, once for every list that still holds ours; nothing that somebody else wrote since.
 
     Root and children together, since what was born below the root knows its original from there: that takes a tick
     in which all were read.
     """
     root = cpuset_knob(layout, layout.best_effort)
-    reading = seen.knobs.get(root)
-    below = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort] if layout.version == 1 else []
+    reading = observation.knobs.get(root)
+    below = [cpuset_knob(layout, cgroup) for cgroup in observation.places.best_effort] if layout.version == 1 else []
     if reading is None or (not _holds_ours(reading) and not state.in_force):
         return CpuListMemory(), CpuLists()
-    if not all(knob in seen.knobs for knob in below):
+    if not all(knob in observation.knobs for knob in below):
         return CpuListMemory(in_force=True), CpuLists()
-    limits = tuple(_returned(root, reading, below, seen.knobs, seen.at_seconds))
+    limits = tuple(_returned(root, reading, below, observation.knobs, observation.at_seconds))
     return CpuListMemory(in_force=bool(limits)), CpuLists(limits)
 
 
@@ -120,13 +120,17 @@ def _returned(
         own = readings[knob]
         if _holds_ours(own):
             yield released(knob, str(own.original), root, now)
-        elif own.ours is None and own.kernel == reading.ours and _holds_ours(reading):
+        elif own.last_written is None and own.kernel == reading.last_written and _holds_ours(reading):
             yield released(knob, str(reading.original), root, now)
 
 
 def _holds_ours(reading: KnobReading) -> bool:
     """The list is ours, and not yet what it was."""
-    return reading.ours is not None and reading.original not in (None, reading.ours) and reading.kernel == reading.ours
+    return (
+        reading.last_written is not None
+        and reading.original not in (None, reading.last_written)
+        and reading.kernel == reading.last_written
+    )
 
 
 def _own_cpus(places: Places, pods: tuple[Pod, ...]) -> dict[str, tuple[int, ...]]:

@@ -98,7 +98,7 @@ def cpu_ceiling(knob: Knob, about: CpuSituation) -> tuple[Limit, CpuCeiling]:
     situation, kernel = about.situation, about.reading.kernel
     if isinstance(kernel, Missing):
         return _limited(knob, situation, "", TermSum(), Reason.KNOB_UNREADABLE, f"{kernel.path}: {kernel.detail}")
-    text = _in_force(str(kernel), about.reading.ours)
+    text = _in_force(str(kernel), about.reading.last_written)
     size, demand = situation.size, situation.demand
     if size is None or demand is None or about.pools is None:
         reason = Reason.CPUS_HELD if size and demand else situation.unknown

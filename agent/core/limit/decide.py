@@ -85,13 +85,13 @@ class OnlineCpus(msgspec.Struct, frozen=True):
     most: int = 0
     lost: int = 0
 
-    def after(self, seen: Observation) -> OnlineCpus:
+    def after(self, observation: Observation) -> OnlineCpus:
         """A Node object may overstate its machine on purpose: what was never there is not lost."""
-        if not isinstance(seen.node_sample, NodeSample):
+        if not isinstance(observation.node_sample, NodeSample):
             return self
-        online = seen.node_sample.cpus
-        most = max(self.most, online, seen.node_sample.present_cpus)
-        had = most if seen.node is None else min(most, seen.node.capacity[CPU] // 1000)
+        online = observation.node_sample.cpus
+        most = max(self.most, online, observation.node_sample.present_cpus)
+        had = most if observation.node is None else min(most, observation.node.capacity[CPU] // 1000)
         return OnlineCpus(most, max(had - online, 0))
 
 
@@ -154,7 +154,7 @@ class _Scene(msgspec.Struct, frozen=True):
     memory: LimitMemory
     layout: Layout
     knobs: RootKnobs
-    seen: Observation
+    observation: Observation
     usage: NodeUsage | None
     facts: LimitFacts
     size: NodeSize | None
@@ -166,7 +166,7 @@ class _Scene(msgspec.Struct, frozen=True):
     @property
     def quota_us(self) -> int | None:
         """What the kernel holds, None where it cannot be read."""
-        kernel = self.seen.knobs[self.knobs.quota].kernel
+        kernel = self.observation.knobs[self.knobs.quota].kernel
         return kernel if isinstance(kernel, int) else None
 
 
@@ -185,53 +185,55 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
 
 
 def decide_limits(
-    memory: LimitMemory, layout: Layout, seen: Observation, usage: NodeUsage | None, facts: LimitFacts
+    memory: LimitMemory, layout: Layout, observation: Observation, usage: NodeUsage | None, facts: LimitFacts
 ) -> tuple[LimitMemory, NodeLimits]:
     """Every limit of this tick, and the brake's plan until the next.
 
     `seen.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms the
     brake: it goes on with the last size and plan it knew.
     """
-    online = memory.cpus.after(seen)
-    size = _size(seen, memory.size, facts, online.lost)
-    scene = _Scene(memory, layout, RootKnobs.of(layout), seen, usage, facts, size)
-    stalls_after, stalls = online_stalls(memory.stalls, seen, usage, _stall_facts(scene))
+    online = memory.cpus.after(observation)
+    size = _size(observation, memory.size, facts, online.lost)
+    scene = _Scene(memory, layout, RootKnobs.of(layout), observation, usage, facts, size)
+    stalls_after, stalls = online_stalls(memory.stalls, observation, usage, _stall_facts(scene))
     remembered, situation = _situation(scene, stalls.relief)
     lists_after, cpus = _cpus(scene, situation)
     quota = quota_ceiling(
-        scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed, unlisted=cpus.unlisted)
+        scene.knobs.quota, msgspec.structs.replace(situation, cpuset_in_force=cpus.in_force, cpuset_failed=cpus.failed)
     )
     schedule, below = _below(scene, cpus, quota.decision.value)
-    held = fixed_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
+    held = fixed_limits(
+        scene.knobs, observation.knobs, facts.suppress.enable and facts.suppress.cpu_idle, observation.at_seconds
+    )
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
     limits = {**{limit.knob: limit for limit in own}, **below}
     brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
-    counts_pids = seen.pids is not None and not is_absent(below.get(scene.knobs.pids))
-    at = seen.monotonic_seconds
+    counts_pids = observation.pids is not None and not is_absent(below.get(scene.knobs.pids))
+    at = observation.monotonic_seconds
     after = LimitMemory(remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online)
     return after, NodeLimits(
         limits=limits,
         brake=brake,
         online=stalls.online,
         stall_pct=facts.suppress.online_stall_pct or 0,
-        memory_marks=memory_marks(layout, seen, facts.eviction),
-        best_effort_millis=best_effort_limit_millis(seen.best_effort_cpus, scene.quota_us, PERIOD_US),
+        memory_marks=memory_marks(layout, observation, facts.eviction),
+        best_effort_millis=best_effort_limit_millis(observation.best_effort_cpus, scene.quota_us, PERIOD_US),
         ceiling=_of_both(cpus.ceiling, quota).decision,
         root=layout.best_effort,
-        limited_pods=_limited_pods(seen.places, below),
-        memory_signs=memory_signs(seen, facts.eviction),
+        limited_pods=_limited_pods(observation.places, below),
+        memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
     )
 
 
-def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
+def _size(observation: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
     """The node object's words, less CPUs that it lost, else what it said last, else the CPUs this kernel shows."""
-    if seen.node is not None and seen.node.capacity[CPU] > 0:
-        kept = max(facts.reserved_millis, seen.barred_millis)
-        size = NodeSize.of(seen.node, kept, facts.raw_allocatable_millis)
+    if observation.node is not None and observation.node.capacity[CPU] > 0:
+        kept = max(facts.reserved_millis, observation.barred_millis)
+        size = NodeSize.of(observation.node, kept, facts.raw_allocatable_millis)
         return msgspec.structs.replace(size, capacity_millis=size.capacity_millis - lost_cpus * 1000)
-    if last is None and isinstance(seen.node_sample, NodeSample):
-        return NodeSize(seen.node_sample.cpus * 1000, seen.barred_millis)
+    if last is None and isinstance(observation.node_sample, NodeSample):
+        return NodeSize(observation.node_sample.cpus * 1000, observation.barred_millis)
     return last
 
 
@@ -245,7 +247,7 @@ def _stall_facts(scene: _Scene) -> StallFacts:
 
 def _cut_for_waiting(scene: _Scene) -> int | None:
     """What the brake cut to since the last tick, where that is the value prepared for pods that wait."""
-    plan, cut = scene.memory.brake, scene.seen.last_cut_monotonic
+    plan, cut = scene.memory.brake, scene.observation.last_cut_monotonic
     if plan is None or plan.suffering_us is None or cut is None or cut <= scene.memory.monotonic_seconds:
         return None
     prepared = max(plan.suffering_us, plan.floor_us)
@@ -253,7 +255,7 @@ def _cut_for_waiting(scene: _Scene) -> int | None:
 
 
 def _situation(scene: _Scene, relief: Relief) -> tuple[QuotaCap, Situation]:
-    seen, usage, reading = scene.seen, scene.usage, scene.seen.knobs[scene.knobs.quota]
+    seen, usage, reading = scene.observation, scene.usage, scene.observation.knobs[scene.knobs.quota]
     remembered, stand = ownership(reading, scene.memory.quota)
     elapsed = seen.monotonic_seconds - scene.memory.monotonic_seconds
     demand, unknown = _demand(scene)
@@ -273,9 +275,9 @@ def _situation(scene: _Scene, relief: Relief) -> tuple[QuotaCap, Situation]:
     )
 
 
-def _is_lost(held: FixedKnob, seen: Observation) -> bool:
+def _is_lost(held: FixedKnob, observation: Observation) -> bool:
     """Somebody wrote another value, which this tick's write may not end. One that cannot be read says nothing."""
-    kernel = seen.knobs[held.knob].kernel
+    kernel = observation.knobs[held.knob].kernel
     return not isinstance(kernel, Missing) and kernel != held.value
 
 
@@ -290,13 +292,13 @@ def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
     return by_pods(scene.usage, scene.facts.pods, scene.facts.host_applications), Reason.NODE_METRICS_MISSING
 
 
-def _braked(seen: Observation) -> bool:
-    cut = seen.last_cut_monotonic
-    return cut is not None and seen.monotonic_seconds - cut < _RAISE_REST_SECONDS
+def _braked(observation: Observation) -> bool:
+    cut = observation.last_cut_monotonic
+    return cut is not None and observation.monotonic_seconds - cut < _RAISE_REST_SECONDS
 
 
 def _cpus(scene: _Scene, situation: Situation) -> tuple[CpuListMemory, CpuLists]:
-    facts, state, seen = scene.facts, scene.memory.cpu_lists, scene.seen
+    facts, state, seen = scene.facts, scene.memory.cpu_lists, scene.observation
     if not wants_cpus(facts.suppress):
         if facts.suppress.enable and not _quota_in_force(scene, situation):
             # Nothing has taken the lists' place: they stand.
@@ -322,7 +324,7 @@ def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
 
 def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSchedule, dict[Knob, Limit]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
-    seen, layout, of_root = scene.seen, scene.layout, (_high_limit(scene), _root_pids(scene))
+    seen, layout, of_root = scene.observation, scene.layout, (_high_limit(scene), _root_pids(scene))
     # A CPU list is read whether its pod is due or not.
     places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs if knob.file != CPUSET_FILE}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
@@ -337,14 +339,14 @@ def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSched
 
 
 def _high_limit(scene: _Scene) -> Limit | None:
-    seen, strategy, knob = scene.seen, scene.facts.eviction, scene.knobs.memory_high
+    seen, strategy, knob = scene.observation, scene.facts.eviction, scene.knobs.memory_high
     reading = seen.knobs.get(knob) if knob else None
     return high_limit(knob, reading, seen, memory_headroom(seen, strategy), strategy) if knob and reading else None
 
 
 def _root_pids(scene: _Scene) -> Limit | None:
-    reading = scene.seen.knobs.get(scene.knobs.pids)
-    return root_pids(scene.knobs.pids, reading, scene.seen, scene.facts.suppress) if reading else None
+    reading = scene.observation.knobs.get(scene.knobs.pids)
+    return root_pids(scene.knobs.pids, reading, scene.observation, scene.facts.suppress) if reading else None
 
 
 def _limited_pods(places: Places, below: Mapping[Knob, Limit]) -> int:
@@ -352,13 +354,13 @@ def _limited_pods(places: Places, below: Mapping[Knob, Limit]) -> int:
     return sum(place.path in limited for place in places.pods.values())
 
 
-def _in_use(seen: Observation, pods: Iterable[Pod]) -> dict[str, int]:
+def _in_use(observation: Observation, pods: Iterable[Pod]) -> dict[str, int]:
     """Bytes that cannot be dropped, by cgroup path."""
     found = {}
     for pod in pods:
-        place, samples = seen.places.pods[pod.uid], seen.containers.get(pod.uid, {})
+        place, samples = observation.places.pods[pod.uid], observation.containers.get(pod.uid, {})
         containers = ((path, samples.get(name)) for name, path in place.containers.items())
-        for path, sample in ((place.path, seen.pods.get(pod.uid)), *containers):
+        for path, sample in ((place.path, observation.pods.get(pod.uid)), *containers):
             if isinstance(sample, CgroupSample):
                 found[path] = sample.ends_bytes
     return found

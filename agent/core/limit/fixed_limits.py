@@ -20,7 +20,7 @@ def fixed_limits(
 ) -> tuple[Limit, ...]:
     """Idle where it is wanted or was ours, then period and weight."""
     reading = readings.get(knobs.idle, KnobReading(0))
-    ours_ends = not idle_wanted and reading.kernel == 1 and reading.ours == 1
+    ours_ends = not idle_wanted and reading.kernel == 1 and reading.last_written == 1
     limits = [_idle(knobs.idle, reading, idle_wanted, now)] if idle_wanted or ours_ends else []
     stands = not isinstance(reading.kernel, Missing) and (idle_wanted or reading.kernel != 0) and not ours_ends
     for held in knobs.fixed:
@@ -53,7 +53,7 @@ def _idle(knob: Knob, reading: KnobReading, wanted: bool, now: float) -> Limit:
         return _unreadable(knob, reading.kernel, now)
     if not wanted:
         return _limit(knob, 0, Reason.KNOB_RELEASED, Term("by setting", 0, "the weight holds best effort instead"), now)
-    lost = reading.ours == 1 and reading.kernel != 1
+    lost = reading.last_written == 1 and reading.kernel != 1
     reason = Reason.FOREIGN_WRITER_LOOSENED if lost else Reason.IDLE_HELD
     return _limit(knob, 1, reason, Term("by setting", 1, "runs only where nobody else wants to"), now)
 

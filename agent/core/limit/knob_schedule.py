@@ -68,7 +68,7 @@ def scheduled(
 
 
 def _settled(limit: Limit, reading: KnobReading | None, cap: Value | None) -> tuple[Value | None, Limit]:
-    if reading is None or (cap is None and reading.kernel == reading.ours == limit.value):
+    if reading is None or (cap is None and reading.kernel == reading.last_written == limit.value):
         return cap, limit
     return left_to_us(limit, reading, cap)
 

@@ -56,19 +56,21 @@ def node_memory_bytes(node: Node) -> int:
     return max(node.capacity[MEMORY] - _huge_pages(node), 0)
 
 
-def memory_levels(seen: Observation, node: Node | None) -> tuple[MemoryLevel, ...]:
+def memory_levels(observation: Observation, node: Node | None) -> tuple[MemoryLevel, ...]:
     """Of the node, and of all pods together where they have a limit: whichever runs out first counts."""
     levels = []
-    limit = seen.kubepods_memory_limit_bytes
-    if node is not None and isinstance(seen.node_sample, NodeSample) and (whole := node_memory_bytes(node)) > 0:
+    limit = observation.kubepods_memory_limit_bytes
+    if node is not None and isinstance(observation.node_sample, NodeSample) and (whole := node_memory_bytes(node)) > 0:
         huge = _huge_pages(node)
-        taken = seen.node_sample.taken_bytes(node)
-        used = max(seen.node_sample.memory_used_bytes + taken - huge, 0)
-        words = " + what the machine has no more" if taken else ""
+        missing = observation.node_sample.missing_bytes(node)
+        used = max(observation.node_sample.memory_used_bytes + missing - huge, 0)
+        words = " + what the machine has no more" if missing else ""
         of = f"the node, MemTotal - MemAvailable{words}{' - huge pages' if huge else ''}"
         levels.append(MemoryLevel(used, whole, of))
-    if isinstance(seen.kubepods, CgroupSample) and limit:
-        levels.append(MemoryLevel(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together", True))
+    if isinstance(observation.kubepods, CgroupSample) and limit:
+        levels.append(
+            MemoryLevel(observation.kubepods.memory_bytes, limit, "all pods, which have a limit together", True)
+        )
     return tuple(levels)
 
 
@@ -76,12 +78,12 @@ def _huge_pages(node: Node) -> int:
     return sum(node.capacity[name] for name in node.capacity if name.startswith(_HUGE_PAGES))
 
 
-def memory_headroom(seen: Observation, strategy: EvictionStrategy) -> MemoryHeadroom | None:
+def memory_headroom(observation: Observation, strategy: EvictionStrategy) -> MemoryHeadroom | None:
     """None where memory is no reason to evict, or neither node nor kubepods tells how much there is."""
     pct = strategy.memory_threshold_pct
     if not strategy.enable or pct is None:
         return None
-    return _least(seen, lambda whole: whole * pct // 100, f"{pct} %")
+    return _least(observation, lambda whole: whole * pct // 100, f"{pct} %")
 
 
 def last_resort_bytes(whole: int, pct: int) -> int:
@@ -93,36 +95,42 @@ def last_resort_bytes(whole: int, pct: int) -> int:
     return min(max(whole * pct // 100, min(_LAST_BYTES, whole // 10)), _LAST_AT_MOST_BYTES)
 
 
-def _least(seen: Observation, most: Callable[[int], int], words: str) -> MemoryHeadroom | None:
+def _least(observation: Observation, most: Callable[[int], int], words: str) -> MemoryHeadroom | None:
     """Up to `most` of the whole, of node or kubepods' limit: what leaves less headroom."""
     headrooms = [
         MemoryHeadroom(
             most(level.whole) - level.used, f"{words} less what is used of {level.of}", level.whole // _FLOOR_PARTS
         )
-        for level in memory_levels(seen, seen.node)
+        for level in memory_levels(observation, observation.node)
     ]
     return min(headrooms, key=lambda headroom: headroom.bytes, default=None)
 
 
-def memory_marks(layout: Layout, seen: Observation, strategy: EvictionStrategy) -> tuple[MemoryMark, ...]:
+def memory_marks(layout: Layout, observation: Observation, strategy: EvictionStrategy) -> tuple[MemoryMark, ...]:
     """Charges of best effort and of all pods at which a tick is due.
 
     Once the threshold is passed it is the last resort that is next; none where that is passed too.
     """
-    headroom, last = memory_headroom(seen, strategy), strategy.last_resort_pct
+    headroom, last = memory_headroom(observation, strategy), strategy.last_resort_pct
     if (headroom is None or headroom.bytes <= 0) and strategy.enable and last is not None:
-        headroom = _least(seen, lambda whole: whole - last_resort_bytes(whole, last), "all but the last resort's part")
+        headroom = _least(
+            observation, lambda whole: whole - last_resort_bytes(whole, last), "all but the last resort's part"
+        )
     if headroom is None or headroom.bytes <= 0:
         return ()
-    samples = ((layout.best_effort, seen.best_effort), (layout.root, seen.kubepods))
+    samples = ((layout.best_effort, observation.best_effort), (layout.root, observation.kubepods))
     return tuple(MemoryMark(path, _charge(s) + headroom.bytes) for path, s in samples if isinstance(s, CgroupSample))
 
 
-def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
+def memory_signs(observation: Observation, strategy: EvictionStrategy) -> MemorySigns:
     """MemAvailable at which the next tick is due (at the threshold, then at the last resort), and what is thrashing."""
     if not strategy.enable:
         return MemorySigns()
-    left = [(level.whole - level.used, level.whole) for level in memory_levels(seen, seen.node) if not level.of_pods]
+    left = [
+        (level.whole - level.used, level.whole)
+        for level in memory_levels(observation, observation.node)
+        if not level.of_pods
+    ]
     threshold, last = strategy.memory_threshold_pct, strategy.last_resort_pct
     marks = [
         mark
@@ -137,38 +145,42 @@ def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
 
 
 def high_limit(
-    knob: Knob, reading: KnobReading, seen: Observation, headroom: MemoryHeadroom | None, strategy: EvictionStrategy
+    knob: Knob,
+    reading: KnobReading,
+    observation: Observation,
+    headroom: MemoryHeadroom | None,
+    strategy: EvictionStrategy,
 ) -> Limit | None:
     """`memory.high` of the best-effort root; None where there is nothing to write, or no such file.
 
     Without a batch pod whoever is below that root belongs to the node, and is left alone.
     """
     kernel = reading.kernel
-    if not strategy.enable or strategy.memory_threshold_pct is None or not _batch_may_run(seen):
-        return _released(knob, reading, seen.at_seconds)
+    if not strategy.enable or strategy.memory_threshold_pct is None or not _batch_may_run(observation):
+        return _released(knob, reading, observation.at_seconds)
     if isinstance(kernel, Missing) and kernel.absence is Absence.GONE:
         return None
     if not isinstance(kernel, int):
         detail = f"{kernel.path}: {kernel.detail}" if isinstance(kernel, Missing) else kernel
-        return _limit(knob, TermSum(), Reason.KNOB_UNREADABLE, seen.at_seconds, detail)
-    if headroom is None or not isinstance(seen.best_effort, CgroupSample):
+        return _limit(knob, TermSum(), Reason.KNOB_UNREADABLE, observation.at_seconds, detail)
+    if headroom is None or not isinstance(observation.best_effort, CgroupSample):
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", kernel)
-        return _limit(knob, held, Reason.NODE_METRICS_MISSING, seen.at_seconds, "the current value stays")
-    terms = TermSum().add("charged", _charge(seen.best_effort), "what best effort holds, page cache included")
+        return _limit(knob, held, Reason.NODE_METRICS_MISSING, observation.at_seconds, "the current value stays")
+    terms = TermSum().add("charged", _charge(observation.best_effort), "what best effort holds, page cache included")
     terms.add("room", max(headroom.bytes, 0), headroom.note)
     terms.at_least("floor", headroom.floor_bytes, f"1/{_FLOOR_PARTS} of the whole, whatever is left")
     terms.become("whole pages", max(terms.value // _PAGE_BYTES, 1) * _PAGE_BYTES)
     if kernel != UNLIMITED and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
         terms.become("held: change below 1/64", kernel)
-        return _limit(knob, terms, Reason.BELOW_DEADBAND, seen.at_seconds)
-    return _limit(knob, terms, Reason.MEMORY_ROOM, seen.at_seconds)
+        return _limit(knob, terms, Reason.BELOW_DEADBAND, observation.at_seconds)
+    return _limit(knob, terms, Reason.MEMORY_ROOM, observation.at_seconds)
 
 
-def _batch_may_run(seen: Observation) -> bool:
+def _batch_may_run(observation: Observation) -> bool:
     """Some pod labelled BE or of band mid lives below the best-effort root, or that cannot be told."""
-    return seen.listed is None or any(
+    return observation.listed is None or any(
         pod.borrows and pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT and not pod.terminal
-        for pod in seen.listed
+        for pod in observation.listed
     )
 
 
@@ -181,7 +193,12 @@ def _charge(sample: CgroupSample) -> int:
 def _released(knob: Knob, reading: KnobReading, now: float) -> Limit | None:
     """What it held before us; nothing where it is not ours any more."""
     back = UNLIMITED if reading.original is None else reading.original
-    if reading.ours is None or reading.kernel != reading.ours or reading.ours == back or isinstance(back, str):
+    if (
+        reading.last_written is None
+        or reading.kernel != reading.last_written
+        or reading.last_written == back
+        or isinstance(back, str)
+    ):
         return None
     terms = TermSum().add("released" if back != UNLIMITED else "unlimited", back)
     return _limit(knob, terms, Reason.KNOB_RELEASED, now)

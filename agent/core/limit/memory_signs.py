@@ -15,12 +15,12 @@ _SPANS = 10
 
 
 class MemoryLook(msgspec.Struct, frozen=True, gc=False):
-    """MemAvailable (bytes), and pages read back and taken by the node since boot; None where it cannot be told."""
+    """MemAvailable (bytes), and bytes refaulted and reclaimed by the node since boot; None where it cannot be told."""
 
     monotonic_seconds: float
     available_bytes: int | None
-    read_back_bytes: int | None = None
-    taken_bytes: int | None = None
+    refaulted_bytes: int | None = None
+    reclaimed_bytes: int | None = None
 
 
 class SignsMemory(msgspec.Struct, frozen=True):
@@ -51,10 +51,13 @@ def _short(signs: MemorySigns, now: MemoryLook) -> bool:
 def _thrashes(signs: MemorySigns, looks: tuple[MemoryLook, ...]) -> bool:
     """As the tick's rule, of everything on the node: best effort's own part is taken off there."""
     first, last = looks[0], looks[-1]
-    back, taken = _grown(first.read_back_bytes, last.read_back_bytes), _grown(first.taken_bytes, last.taken_bytes)
-    if signs.refault_pct is None or last.available_bytes is None or back is None or taken is None:
+    refaulted, reclaimed = (
+        _grown(first.refaulted_bytes, last.refaulted_bytes),
+        _grown(first.reclaimed_bytes, last.reclaimed_bytes),
+    )
+    if signs.refault_pct is None or last.available_bytes is None or refaulted is None or reclaimed is None:
         return False
-    counted = min(back, taken)
+    counted = min(refaulted, reclaimed)
     return counted > 0 and counted * 100 * _SPANS >= last.available_bytes * signs.refault_pct
 
 

@@ -43,23 +43,23 @@ class StallFacts(msgspec.Struct, frozen=True):
 
 
 def online_stalls(
-    state: StallMemory, seen: Observation, usage: NodeUsage | None, facts: StallFacts
+    state: StallMemory, observation: Observation, usage: NodeUsage | None, facts: StallFacts
 ) -> tuple[StallMemory, OnlineStalls]:
     """Without usage everything stays as it is; without suppression or best effort there is nothing to cut."""
-    if not facts.strategy.enable or _absent(seen, usage):
+    if not facts.strategy.enable or _absent(observation, usage):
         return StallMemory(), OnlineStalls()
-    found = stall_sources(facts.layout, seen, usage, facts.pods, facts.strategy)
+    found = stall_sources(facts.layout, observation, usage, facts.pods, facts.strategy)
     if usage is None or facts.cut_range is None:
-        return state, OnlineStalls(online=_trusted(found, state.relief, seen.monotonic_seconds))
-    tracks = stall_tracks(state.tracks, found, seen.monotonic_seconds)
+        return state, OnlineStalls(online=_trusted(found, state.relief, observation.monotonic_seconds))
+    tracks = stall_tracks(state.tracks, found, observation.monotonic_seconds)
     told = stall_signals(tracks, found, usage, facts.pods, facts.strategy)
-    after, relief = relieve(state.relief, told, facts.cut_range, seen.monotonic_seconds, facts.cut_us)
-    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, seen.monotonic_seconds))
+    after, relief = relieve(state.relief, told, facts.cut_range, observation.monotonic_seconds, facts.cut_us)
+    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, observation.monotonic_seconds))
 
 
-def _absent(seen: Observation, usage: NodeUsage | None) -> bool:
+def _absent(observation: Observation, usage: NodeUsage | None) -> bool:
     """Nobody is there to be cut."""
-    return usage is not None and not seen.places.best_effort and usage.best_effort.last.cpu_millis == 0
+    return usage is not None and not observation.places.best_effort and usage.best_effort.last.cpu_millis == 0
 
 
 def _trusted(found: tuple[StallSource, ...], relief: ReliefMemory, now: float) -> tuple[str, ...]:

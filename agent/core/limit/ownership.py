@@ -66,7 +66,7 @@ def gives_more(knob: Knob, one: Value, other: Value) -> bool:
 
 def ownership(reading: KnobReading, remembered: QuotaCap) -> tuple[QuotaCap, Ownership]:
     """Tell our own quota from a foreign writer's."""
-    kernel, ours = reading.kernel, reading.ours
+    kernel, ours = reading.kernel, reading.last_written
     if isinstance(kernel, Missing):
         return remembered, Ownership(kernel, remembered.foreign_cap, ours=ours is not None)
     if isinstance(kernel, str) or isinstance(ours, str):
@@ -84,7 +84,7 @@ def left_to_us(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[V
     daemon-reload of systemd does. A limit that is above its wish because of what is in use already comes down with it
     and never rises again.
     """
-    kernel, ours, knob = reading.kernel, reading.ours, limit.knob
+    kernel, ours, knob = reading.kernel, reading.last_written, limit.knob
     if isinstance(kernel, Missing) and limit.decision.reason is Reason.CONTROLLER_ABSENT:
         return cap, limit
     if isinstance(kernel, Missing):

@@ -56,4 +56,4 @@ def _original(limit: Limit, readings: Mapping[Knob, KnobReading]) -> Value | Non
         return None
     if own.kernel == "" and born_from.original is None:
         return None if isinstance(born_from.kernel, Missing) else born_from.kernel
-    return born_from.original if own.kernel in ("", born_from.ours) else None
+    return born_from.original if own.kernel in ("", born_from.last_written) else None

@@ -45,9 +45,9 @@ def pods_pids_to_read(layout: Layout, places: Places, pods: Iterable[Pod]) -> tu
     return tuple(knob for _, knob in _batch_pods(layout, places, pods))
 
 
-def root_pids(knob: Knob, reading: KnobReading, seen: Observation, strategy: SuppressStrategy) -> Limit | None:
+def root_pids(knob: Knob, reading: KnobReading, observation: Observation, strategy: SuppressStrategy) -> Limit | None:
     """What the best-effort root may have; None where there is nothing to write. `ControllerAbsent` is no error."""
-    kernel, now = reading.kernel, seen.at_seconds
+    kernel, now = reading.kernel, observation.at_seconds
     if isinstance(kernel, Missing):
         gone = kernel.absence is Absence.GONE
         reason = Reason.CONTROLLER_ABSENT if gone else Reason.KNOB_UNREADABLE
@@ -55,29 +55,31 @@ def root_pids(knob: Knob, reading: KnobReading, seen: Observation, strategy: Sup
         return _limit(knob, terms, reason, now, "" if gone else f"{kernel.path}: {kernel.detail}")
     if not _wanted(strategy):
         return _released(knob, reading, now)
-    if seen.pids is None or not isinstance(kernel, int):
+    if observation.pids is None or not isinstance(kernel, int):
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", _number(kernel))
         unread = "how many processes there are and may be could not be read"
         return _limit(knob, held, Reason.NODE_METRICS_MISSING, now, f"{unread}; the current value stays")
-    whole = min(_wholes(seen.pids), key=lambda each: _most(each, strategy))
+    whole = min(_wholes(observation.pids), key=lambda each: _most(each, strategy))
     terms = TermSum().add("processes and threads", whole.most, whole.of)
     terms.at_most("best effort's share", _share(whole, strategy), f"{strategy.pids_pct} %")
     terms.at_most("others' need", whole.most - whole.others - whole.most // _FREE_PARTS, f"{whole.others} are theirs")
     floor = max(min(whole.most // _FLOOR_PARTS, _share(whole, strategy)), 1)
     terms.at_least("floor", floor, f"1/{_FLOOR_PARTS} of them at most, whatever others have")
     _as_before(terms, reading)
-    if kernel == reading.ours and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
+    if kernel == reading.last_written and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
         terms.become(f"held: change below 1/{_STEADY_PARTS}", kernel)
         return _limit(knob, terms, Reason.BELOW_DEADBAND, now)
     return _limit(knob, terms, Reason.PIDS_SHARE, now)
 
 
-def pods_pids(layout: Layout, seen: Observation, pods: Iterable[Pod], strategy: SuppressStrategy) -> dict[Knob, Limit]:
+def pods_pids(
+    layout: Layout, observation: Observation, pods: Iterable[Pod], strategy: SuppressStrategy
+) -> dict[Knob, Limit]:
     """What each batch pod below the best-effort root may have, of those whose file was read."""
     found: dict[Knob, Limit] = {}
-    for pod, knob in _batch_pods(layout, seen.places, pods):
-        reading = seen.knobs.get(knob)
-        limit = _of_pod(pod, knob, reading, seen, strategy) if reading else None
+    for pod, knob in _batch_pods(layout, observation.places, pods):
+        reading = observation.knobs.get(knob)
+        limit = _of_pod(pod, knob, reading, observation, strategy) if reading else None
         if limit is not None:
             found[knob] = limit
     return found
@@ -93,18 +95,20 @@ def holds_pods_pids(strategy: SuppressStrategy) -> bool:
     return _wanted(strategy) and strategy.pod_pids_pct is not None
 
 
-def _of_pod(pod: Pod, knob: Knob, reading: KnobReading, seen: Observation, strategy: SuppressStrategy) -> Limit | None:
+def _of_pod(
+    pod: Pod, knob: Knob, reading: KnobReading, observation: Observation, strategy: SuppressStrategy
+) -> Limit | None:
     detail = f"pod {pod.key}"
     if not holds_pods_pids(strategy):
-        return _released(knob, reading, seen.at_seconds, detail)
-    if seen.pids is None or strategy.pod_pids_pct is None:
+        return _released(knob, reading, observation.at_seconds, detail)
+    if observation.pids is None or strategy.pod_pids_pct is None:
         return None
     # Of the share alone: what others need now must not move the limits of all pods.
-    share = min(_share(whole, strategy) for whole in _wholes(seen.pids))
+    share = min(_share(whole, strategy) for whole in _wholes(observation.pids))
     terms = TermSum().add("best effort's share", share, f"{strategy.pids_pct} % of what there may be")
     terms.at_most("a pod's share", max(share * strategy.pod_pids_pct // 100, 1), f"{strategy.pod_pids_pct} %")
     _as_before(terms, reading)
-    return _limit(knob, terms, Reason.PIDS_SHARE, seen.at_seconds, detail)
+    return _limit(knob, terms, Reason.PIDS_SHARE, observation.at_seconds, detail)
 
 
 def _batch_pods(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterable[tuple[Pod, Knob]]:
@@ -139,7 +143,7 @@ def _most(whole: _Whole, strategy: SuppressStrategy) -> int:
 
 def _as_before(terms: TermSum, reading: KnobReading) -> None:
     """Never looser than whoever made the cgroup wanted it."""
-    before = reading.original if reading.ours is not None else reading.kernel
+    before = reading.original if reading.last_written is not None else reading.kernel
     if isinstance(before, int) and looser(terms.value, before):
         terms.become("limit before us", before, "the kubelet's")
 
@@ -147,7 +151,12 @@ def _as_before(terms: TermSum, reading: KnobReading) -> None:
 def _released(knob: Knob, reading: KnobReading, now: float, detail: str = "") -> Limit | None:
     """What it held before us; nothing where it is not ours any more."""
     back = reading.original
-    if reading.ours is None or reading.kernel != reading.ours or not isinstance(back, int) or back == reading.ours:
+    if (
+        reading.last_written is None
+        or reading.kernel != reading.last_written
+        or not isinstance(back, int)
+        or back == reading.last_written
+    ):
         return None
     terms = TermSum().add("released" if back != UNLIMITED else "unlimited", back)
     return _limit(knob, terms, Reason.KNOB_RELEASED, now, detail)

@@ -48,7 +48,7 @@ class StallSource(msgspec.Struct, frozen=True):
 
 def stall_sources(
     layout: Layout,
-    seen: Observation,
+    observation: Observation,
     usage: NodeUsage | None,
     pods: Iterable[Pod] | None,
     strategy: SuppressStrategy,
@@ -58,7 +58,7 @@ def stall_sources(
     if strategy.online_stall_pct is None:
         return ()
     throttled = usage.throttled_ratio if usage else {}
-    placed = [pod for pod in pods or () if pod.uid in seen.places.pods and not pod.terminal]
+    placed = [pod for pod in pods or () if pod.uid in observation.places.pods and not pod.terminal]
     able = {p.uid: not p.best_effort and not _throttled(throttled.get(p.uid, 0.0), strategy) for p in placed}
     burstable = [pod for pod in placed if pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE]
     together = all(able[pod.uid] for pod in burstable)
@@ -68,10 +68,17 @@ def stall_sources(
         if able[pod.uid] and not (together and pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE)
     ]
     alone.sort(key=lambda pod: (pod.status.kubernetes_qos is not KubernetesQoS.GUARANTEED, pod.key))
-    root = [StallSource(layout.burstable, "burstable pods", _total(seen.burstable), is_root=True)] if together else []
+    root = (
+        [StallSource(layout.burstable, "burstable pods", _total(observation.burstable), is_root=True)]
+        if together
+        else []
+    )
     found = [
         *root,
-        *(StallSource(seen.places.pods[p.uid].path, f"pod {p.key}", _total(seen.pods.get(p.uid))) for p in alone),
+        *(
+            StallSource(observation.places.pods[p.uid].path, f"pod {p.key}", _total(observation.pods.get(p.uid)))
+            for p in alone
+        ),
     ]
     return tuple(found[:MOST_SOURCES])
 

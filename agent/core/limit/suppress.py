@@ -34,8 +34,8 @@ _STEP_SECONDS = 1.0
 class Situation(msgspec.Struct, frozen=True):
     """What a ceiling follows from; `size` and `demand` are None while unknown, which `unknown` then explains.
 
-    `released` is what the knob holds when no ceiling of ours is in force. `listed`: the kernel holds the CPU list that
-    is the ceiling of policy `cpuset`; `unlisted`: it does not hold the one that was decided a tick ago.
+    `released` is what the knob holds when no ceiling of ours is in force. `cpuset_in_force`: the kernel holds the CPU
+    list that is the ceiling of policy `cpuset`; `cpuset_failed`: it does not hold the one that was decided a tick ago.
     `period_lost`: the quota counts by another period than it is meant for.
     """
 
@@ -47,8 +47,8 @@ class Situation(msgspec.Struct, frozen=True):
     window_full: bool = True
     relief: Relief = CALM
     released: int = UNLIMITED
-    listed: bool = False
-    unlisted: bool = False
+    cpuset_in_force: bool = False
+    cpuset_failed: bool = False
     period_lost: bool = False
     unknown: Reason = Reason.NODE_METRICS_MISSING
 
@@ -113,7 +113,7 @@ def _quota(knob: Knob, situation: Situation, size: NodeSize, demand: Demand, cur
     defended = base(size, demand.now, situation.strategy.ceiling_pct)
     if demand.apart_millis:
         defended.add("online by cgroups", demand.apart_millis * US_PER_MILLI, "counted here, but not as online pods")
-    stead = "in the CPU list's stead, which is not in force" if situation.unlisted else ""
+    stead = "in the CPU list's stead, which is not in force" if situation.cpuset_failed else ""
     found = _ceiling(knob, situation, terms, reason, situation.relief.disregarded or stead)
     return msgspec.structs.replace(found, base_terms=defended.terms, floor_us=floor_us(size, situation.strategy))
 
@@ -179,7 +179,7 @@ def _emergency(knob: Knob, situation: Situation, current: int) -> CpuCeiling:
     the list is in force: what is not known this second lifts nothing. A list that the kernel did not take has the quota
     of the other policies in its stead."""
     relief, size, demand = situation.relief, situation.size, situation.demand
-    if situation.unlisted and size is not None and demand is not None:
+    if situation.cpuset_failed and size is not None and demand is not None:
         return _quota(knob, situation, size, demand, current)
     if relief.cap_us is not None and relief.reason is not None:
         cap = relief.cap_us if current == UNLIMITED else min(relief.cap_us, current)
@@ -187,7 +187,7 @@ def _emergency(knob: Knob, situation: Situation, current: int) -> CpuCeiling:
         return _ceiling(knob, situation, held, relief.reason)
     if situation.ownership.braked:
         return _ceiling(knob, situation, _held(current), Reason.BRAKE)
-    if not situation.listed:
+    if not situation.cpuset_in_force:
         reason = Reason.CPUS_HELD if situation.known else situation.unknown
         return _ceiling(knob, situation, _held(current), reason, "the quota stays until the CPU list is in force")
     return _ceiling(knob, situation, _held(_lifted(situation, current)), Reason.KNOB_RELEASED, relief.disregarded)

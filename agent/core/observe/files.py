@@ -42,7 +42,7 @@ class FilePart(StrEnum):
     FAILURES = "charges refused"
     DISK = "disk bytes"
     MEMORY_LIMIT = "memory limit"
-    STOPS = "charges stopped at its own limits"
+    LIMIT_HITS = "charges stopped at its own limits"
     PIDS = "processes and threads"
     PIDS_LIMIT = "most processes and threads"
 
@@ -122,7 +122,7 @@ V2_FILES = (
     FileKind(FilePart.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files(""),
     FileKind(FilePart.OOM, "", "memory.events", parse.v2_memory_events),
-    FileKind(FilePart.STOPS, "", "memory.events.local", parse.v2_stopped),
+    FileKind(FilePart.LIMIT_HITS, "", "memory.events.local", parse.v2_limit_hits),
     FileKind(FilePart.DISK, "", "io.stat", parse.v2_disk, _DEVICES_BYTES),
     *_pids_files(""),
 )
@@ -134,7 +134,7 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 def cadence(part: FilePart, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part in (FilePart.CPUS, FilePart.MEMORY_LIMIT, FilePart.STOPS, FilePart.PIDS, FilePart.PIDS_LIMIT):
+    if part in (FilePart.CPUS, FilePart.MEMORY_LIMIT, FilePart.LIMIT_HITS, FilePart.PIDS, FilePart.PIDS_LIMIT):
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
     if part is FilePart.LEVEL:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER

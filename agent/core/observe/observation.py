@@ -119,7 +119,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     swapped_bytes: int = 0
     total_bytes: int = 0
 
-    def taken_bytes(self, node: Node | None) -> int:
+    def missing_bytes(self, node: Node | None) -> int:
         """Memory that the Node object has and the machine has no more: a balloon's, or in blocks that are offline.
 
         The kubelet looks once, as it starts.
@@ -137,17 +137,27 @@ class NumaSample(msgspec.Struct, frozen=True, gc=False):
     memory_used_bytes: int
 
 
-class MemoryActivity(msgspec.Struct, frozen=True, gc=False):
-    """Pages since boot, or since the cgroup exists: read back after they had been taken (refaults) by all pods and by
-    best effort, and taken by the node's own reclaim; and how often a charge met kubepods' own limit.
+class MemoryActivity(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "reclaimed_pages": "taken",
+        "pods_refaulted": "pods_read_back",
+        "best_effort_refaulted": "best_effort_read_back",
+        "pods_limit_hits": "pods_stopped",
+    },
+):
+    """Pages since boot, or since the cgroup exists: reclaimed by the node, and refaulted (read back after reclaim) by
+    all pods and by best effort; and how often a charge met kubepods' own limit.
 
-    What is None the kernel does not count.
+    What is None the kernel does not count. In the journal they have the names they had at first.
     """
 
-    taken: int
-    pods_read_back: int | None = None
-    best_effort_read_back: int | None = None
-    pods_stopped: int | None = None
+    reclaimed_pages: int
+    pods_refaulted: int | None = None
+    best_effort_refaulted: int | None = None
+    pods_limit_hits: int | None = None
     page_bytes: int = 4096
 
 
@@ -181,7 +191,7 @@ class Knob(msgspec.Struct, frozen=True, order=True):
         return f"cgroup{self.cgroup}"
 
 
-class KnobReading(msgspec.Struct, frozen=True):
+class KnobReading(msgspec.Struct, frozen=True, rename={"last_written": "ours"}):
     """What the kernel holds now, and what we wrote last (None where neither we nor an agent before us wrote it).
 
     `original` is what it held before the first of us wrote it; None where nobody did. `loosened`: somebody else gave
@@ -189,7 +199,7 @@ class KnobReading(msgspec.Struct, frozen=True):
     """
 
     kernel: Value | Missing
-    ours: Value | None = None
+    last_written: Value | None = None
     original: Value | None = None
     loosened: bool = False
 
@@ -211,13 +221,13 @@ class Places(msgspec.Struct, frozen=True):
     best_effort: tuple[str, ...] = ()
 
 
-class Observation(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strangers"}):
     """One pass. `at_seconds` is Unix time, `monotonic_seconds` never steps; rates use the latter.
 
     `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid; `containers` the same
-    by uid and container name for pods whose containers are known; `host_applications` by name. `strangers` are pod
-    cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until the
-    pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on,
+    by uid and container name for pods whose containers are known; `host_applications` by name. `unlisted_pods` are
+    pod cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until
+    the pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on,
     `pods_cpus` those any pod may, None where that cannot be told.
     `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
     earlier. `unsaved` is why the state file cannot be written, empty while it can.
@@ -232,7 +242,7 @@ class Observation(msgspec.Struct, frozen=True):
     pods: Mapping[str, CgroupSample | Missing] = {}
     containers: Mapping[str, Mapping[str, CgroupSample | Missing]] = {}
     host_applications: Mapping[str, CgroupSample | Missing] = {}
-    strangers: tuple[str, ...] = ()
+    unlisted_pods: tuple[str, ...] = ()
     network: Mapping[str, NetworkBytes] = {}
     numa: tuple[NumaSample, ...] = ()
     best_effort_cpus: int | None = None

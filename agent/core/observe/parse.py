@@ -153,13 +153,13 @@ def refaults(text: bytes) -> int | None:
 
 def vmstat(text: bytes) -> tuple[int, int]:
     """/proc/vmstat: pages read back, and pages that the node's own reclaim took (that of cgroups is not in it)."""
-    read_back = refaults(text)
-    if read_back is None:
+    refaulted = refaults(text)
+    if refaulted is None:
         raise ValueError(f"workingset_refault missing in {_shown(text)}")
-    return read_back, _bounded(_field(text, b"pgsteal_kswapd ") + _field(text, b"pgsteal_direct "), text)
+    return refaulted, _bounded(_field(text, b"pgsteal_kswapd ") + _field(text, b"pgsteal_direct "), text)
 
 
-def v2_stopped(text: bytes) -> int:
+def v2_limit_hits(text: bytes) -> int:
     """memory.events.local: how often a charge met this very cgroup's memory.high or memory.max."""
     return _field(text, b"high ") + _field(text, b"max ")
 

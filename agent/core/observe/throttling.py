@@ -20,11 +20,11 @@ class Throttle(msgspec.Struct, frozen=True, gc=False):
     ratio: float | None = None
 
 
-def throttles(before: Mapping[str, Throttle], seen: Observation) -> dict[str, Throttle]:
+def throttles(before: Mapping[str, Throttle], observation: Observation) -> dict[str, Throttle]:
     """By uid, every pod whose counters could be read."""
     return {
-        uid: _throttle(before.get(uid), sample.throttling, seen.monotonic_seconds)
-        for uid, sample in seen.pods.items()
+        uid: _throttle(before.get(uid), sample.throttling, observation.monotonic_seconds)
+        for uid, sample in observation.pods.items()
         if isinstance(sample, CgroupSample) and sample.throttling
     }
 

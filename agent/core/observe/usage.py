@@ -114,41 +114,44 @@ _SYSTEM, _UNLISTED, _ONLINE = "system", "unlisted", "online"
 _NEEDED = (_NODE, _SYSTEM, _UNLISTED, _ONLINE, _BEST_EFFORT)
 
 
-def measure(state: UsageState, seen: Observation, windows: Windows) -> tuple[UsageState, NodeUsage | None]:
+def measure(state: UsageState, observation: Observation, windows: Windows) -> tuple[UsageState, NodeUsage | None]:
     """Rates and averages after one more pass; None until node and pod roots were read twice, and when one of them had
     no rate for ten passes: until then its last figures stand.
 
     A pass too soon after the last one changes nothing: its time is covered by the next. A monotonic clock that runs
     backwards is another boot's: everything starts again.
     """
-    elapsed = seen.monotonic_seconds - state.monotonic_seconds
+    elapsed = observation.monotonic_seconds - state.monotonic_seconds
     if state.roots and 0 <= elapsed < _SHORTEST_INTERVAL_SECONDS:
-        return state, _summary(state, seen, windows)
-    after = _advanced(state if elapsed >= 0 else UsageState(), seen, windows)
-    return after, _summary(after, seen, windows)
+        return state, _summary(state, observation, windows)
+    after = _advanced(state if elapsed >= 0 else UsageState(), observation, windows)
+    return after, _summary(after, observation, windows)
 
 
-def _advanced(state: UsageState, seen: Observation, windows: Windows) -> UsageState:
-    cpus = seen.node_sample.cpus if isinstance(seen.node_sample, NodeSample) else state.cpus
+def _advanced(state: UsageState, observation: Observation, windows: Windows) -> UsageState:
+    cpus = observation.node_sample.cpus if isinstance(observation.node_sample, NodeSample) else state.cpus
     # A CPU that was taken away since the last pass may have worked until then.
-    now = Moment.of(seen.monotonic_seconds, max(cpus, state.cpus), windows)
-    counted = _read_all(state.roots, _root_samples(seen), now)
-    pods = _read_all(state.pods, seen.pods, now)
-    host_applications = _read_all(state.host_applications, seen.host_applications, now)
+    now = Moment.of(observation.monotonic_seconds, max(cpus, state.cpus), windows)
+    counted = _read_all(state.roots, _root_samples(observation), now)
+    pods = _read_all(state.pods, observation.pods, now)
+    host_applications = _read_all(state.host_applications, observation.host_applications, now)
     listed = _listed(state, pods, host_applications)
     roots = {**counted, **_derived(state, counted, listed, now)}
     short = msgspec.structs.replace(now, aggregate=None)
     return UsageState(
-        monotonic_seconds=seen.monotonic_seconds,
+        monotonic_seconds=observation.monotonic_seconds,
         cpus=cpus,
         roots=roots,
         pods=pods,
         containers={
-            uid: _read_all(state.containers.get(uid, {}), samples, short) for uid, samples in seen.containers.items()
+            uid: _read_all(state.containers.get(uid, {}), samples, short)
+            for uid, samples in observation.containers.items()
         },
         host_applications=host_applications,
-        numa=_read_all(state.numa, {n.numa_id: CgroupSample(n.cpu_ns, n.memory_used_bytes) for n in seen.numa}, now),
-        throttles=throttles(state.throttles, seen),
+        numa=_read_all(
+            state.numa, {n.numa_id: CgroupSample(n.cpu_ns, n.memory_used_bytes) for n in observation.numa}, now
+        ),
+        throttles=throttles(state.throttles, observation),
         node_series=_sampled(state.node_series, state.roots.get(_NODE), roots.get(_NODE), windows),
         system_series=_sampled(state.system_series, state.roots.get(_UNLISTED), roots.get(_UNLISTED), windows),
     )
@@ -165,9 +168,13 @@ def _read_all(
     return found
 
 
-def _root_samples(seen: Observation) -> dict[str, CgroupSample | Missing]:
-    samples = {_NODE: _as_cgroup(seen.node_sample, seen.node), _KUBEPODS: seen.kubepods, _BEST_EFFORT: seen.best_effort}
-    return samples if seen.burstable is None else {**samples, _BURSTABLE: seen.burstable}
+def _root_samples(observation: Observation) -> dict[str, CgroupSample | Missing]:
+    samples = {
+        _NODE: _as_cgroup(observation.node_sample, observation.node),
+        _KUBEPODS: observation.kubepods,
+        _BEST_EFFORT: observation.best_effort,
+    }
+    return samples if observation.burstable is None else {**samples, _BURSTABLE: observation.burstable}
 
 
 def _as_cgroup(seen: NodeSample | Missing, node: Node | None) -> CgroupSample | Missing:
@@ -179,7 +186,7 @@ def _as_cgroup(seen: NodeSample | Missing, node: Node | None) -> CgroupSample | 
     if isinstance(seen, Missing):
         return seen
     cache = max(seen.memory_with_cache_bytes - seen.memory_used_bytes, 0)
-    used = seen.memory_used_bytes + seen.swapped_bytes + seen.taken_bytes(node)
+    used = seen.memory_used_bytes + seen.swapped_bytes + seen.missing_bytes(node)
     return CgroupSample(seen.cpu_ns, used, cache)
 
 
@@ -227,19 +234,19 @@ def _sampled(series: Series, before: Track | None, after: Track | None, windows:
     return series.push(after.sums.at_ms, after.averages.last)
 
 
-def _summary(state: UsageState, seen: Observation, windows: Windows) -> NodeUsage | None:
+def _summary(state: UsageState, observation: Observation, windows: Windows) -> NodeUsage | None:
     roots = _measured(state.roots)
     if not roots.keys() >= set(_NEEDED):
         return None
     return NodeUsage(
-        at_seconds=seen.at_seconds,
+        at_seconds=observation.at_seconds,
         node=roots[_NODE],
         system=roots[_SYSTEM],
         unlisted_system=roots[_UNLISTED],
         online=roots[_ONLINE],
         best_effort=roots[_BEST_EFFORT],
         # After a pass too soon the state still knows pods that have gone meanwhile.
-        pods=_measured({uid: track for uid, track in state.pods.items() if uid in seen.pods}),
+        pods=_measured({uid: track for uid, track in state.pods.items() if uid in observation.pods}),
         live_seconds=state.roots[_ONLINE].live_covered_seconds,
         live_span_seconds=windows.live_seconds,
         throttled_ratio={uid: t.ratio for uid, t in state.throttles.items() if t.ratio is not None},

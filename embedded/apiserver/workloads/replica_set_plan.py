@@ -36,12 +36,12 @@ def plan_replica_set(
     look_again = next_available(active, spec.get("minReadySeconds") or 0, now)
     if surplus <= 0:
         return ReplicaSetPlan(min(-surplus, _MOST_AT_ONCE), (), look_again)
-    crowd = Counter(pod.node for pod in related if pod.active)
-    first = sorted(active, key=lambda pod: _worth(pod, crowd[pod.node], now))[:surplus]
+    active_on_node = Counter(pod.node for pod in related if pod.active)
+    first = sorted(active, key=lambda pod: _worth(pod, active_on_node[pod.node], now))[:surplus]
     return ReplicaSetPlan(0, tuple(pod.name for pod in first), look_again)
 
 
-def _worth(pod: WorkloadPod, crowd: int, now: float) -> tuple[object, ...]:
+def _worth(pod: WorkloadPod, active_on_node: int, now: float) -> tuple[object, ...]:
     """The order in which pods go, the first at once: those that run longest and alone on their node go last.
 
     Ages count by their magnitude, so that which of many old pods goes is not decided by minutes (LogarithmicScaleDown).
@@ -53,7 +53,7 @@ def _worth(pod: WorkloadPod, crowd: int, now: float) -> tuple[object, ...]:
         _PHASES.get(pod.phase, 0),
         pod.ready,
         pod.deletion_cost,
-        -crowd,
+        -active_on_node,
         0 if since is None else _magnitude(now - since),
         -pod.restarts,
         _magnitude(now - pod.created),

@@ -147,9 +147,9 @@ def test_a_new_cgroup_is_read_completely_at_once(tree: Tree, role: Role) -> None
     assert reader.read() == {POD: whole(tree.version, role)} == reader.read()
     assert reader.cpus(POD) == (4 if role is Role.ROOT else None)
     assert reader.memory_limit(POD) == (200 * MIB if role is Role.ROOT else None)
-    assert reader.read_back(POD) == 11
+    assert reader.refaulted(POD) == 11
     of_root = 7 if role is Role.ROOT else None
-    assert reader.stopped(POD) == (of_root if tree.version == 2 else 6)
+    assert reader.limit_hits(POD) == (of_root if tree.version == 2 else 6)
     assert reader.pids(POD) == ((70, None) if role is Role.ROOT else (None, None))
     reader.close()
     assert reader.open_descriptors == 0

@@ -97,7 +97,7 @@ class Rig:
             "listed": (web, job),
             "pods": {web.uid: sample, job.uid: Missing("/p", Absence.GONE)},
             "network": {web.uid: NetworkBytes(30, 40)},
-            "strangers": ("x",),
+            "unlisted_pods": ("x",),
             "pressure": Pressure(1.0, 2.0, 3.0),
             "knobs": build.readings(KnobReading(150_000)),
             "best_effort_cpus": 2,

@@ -257,7 +257,7 @@ def test_what_an_agent_before_left_is_ours(node: Node, text: str, ours: int | No
     node.apply(write(4000))
     node.restart()
     node.executor.path(QUOTA).unlink()
-    assert node.reading().ours is None
+    assert node.reading().last_written is None
     node.say(QUOTA, text)
     assert node.reading() == KnobReading(int(text), ours, -1)
     node.say(QUOTA, "7000")
@@ -278,9 +278,9 @@ def test_what_the_guard_wrote_is_ours(node: Node) -> None:
 def test_what_the_guard_wrote_is_ours_though_we_never_wrote(node: Node) -> None:
     """An agent that had nothing to write before it fell silent would else leave it in force for ever."""
     node.say(QUOTA, "2000")
-    assert node.reading().ours is None
+    assert node.reading().last_written is None
     node.guarded = {QUOTA: "-1"}
-    assert node.reading().ours == 2000
+    assert node.reading().last_written == 2000
 
 
 def test_what_the_guard_found_is_the_original(node: Node) -> None:
@@ -305,7 +305,7 @@ def test_cgroups_that_are_gone_are_forgotten(node: Node) -> None:
     node.settle()
     assert set(node.state.originals) == {QUOTA}
     node.say(POD, "-1")
-    assert node.reading(POD) == KnobReading(-1) and node.reading().ours == 5000
+    assert node.reading(POD) == KnobReading(-1) and node.reading().last_written == 5000
 
 
 def test_a_memory_limit_that_would_kill_is_as_low_as_it_can_be(node: Node) -> None:

@@ -126,7 +126,9 @@ def test_a_name_that_is_no_text_costs_the_journal_only(rig: Rig) -> None:
     rig.take(0)
     with capture_logs() as logs:
         for at in (1, 2, 3):
-            rig.journal.take(rig.build.result(at, observation=rig.build.seen(at, strangers=("/kubepods/pod\udcff",))))
+            rig.journal.take(
+                rig.build.result(at, observation=rig.build.seen(at, unlisted_pods=("/kubepods/pod\udcff",)))
+            )
     assert len(logs) == 1 and "utf-8" in logs[0]["error"] and rig.heads == 1
     rig.take(4, 5)
     assert rig.times() == [0, 5] and rig.heads == 2

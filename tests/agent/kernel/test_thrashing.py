@@ -62,14 +62,14 @@ class Pods:
         (self.tree.folder(cgroup, "memory") / "memory.limit_in_bytes").write_text(str(LIMIT))
 
     def look(self) -> Decision | None:
-        samples, taken = self.reader.read(), self.host.taken()
+        samples, taken = self.reader.read(), self.host.reclaimed_pages()
         assert taken is not None
         root, best_effort = self.layout.root, self.layout.best_effort
         counted = MemoryActivity(
             taken[0],
-            self.reader.read_back(root),
-            self.reader.read_back(best_effort),
-            self.reader.stopped(root),
+            self.reader.refaulted(root),
+            self.reader.refaulted(best_effort),
+            self.reader.limit_hits(root),
             taken[1],
         )
         seen = Observation(
@@ -86,7 +86,7 @@ class Pods:
         return thrashing(self.activities, seen, node, EvictionStrategy())
 
     def read_back(self, cgroup: str) -> int:
-        return self.reader.read_back(cgroup) or 0
+        return self.reader.refaulted(cgroup) or 0
 
     def close(self) -> None:
         self.reader.close()
@@ -124,7 +124,7 @@ def test_online_pods_at_the_common_limit(pods: Pods) -> None:
     pods.limit(pods.layout.root)
     pods.tree.run(pods.online, READ, str(pods.data))
     assert eventually(lambda: thrashes(pods))
-    assert (pods.reader.stopped(pods.layout.root) or 0) > 0
+    assert (pods.reader.limit_hits(pods.layout.root) or 0) > 0
 
 
 def test_best_effort_that_reads_back_is_not_online(pods: Pods) -> None:
@@ -143,4 +143,4 @@ def test_a_pod_within_a_limit_of_its_own(pods: Pods) -> None:
     pods.tree.run(pods.online, READ, str(pods.data))
     pods.look()
     assert eventually(lambda: not thrashes(pods) and pods.read_back(pods.layout.root) * 4096 > 4 * LIMIT)
-    assert pods.reader.stopped(pods.layout.root) == 0
+    assert pods.reader.limit_hits(pods.layout.root) == 0

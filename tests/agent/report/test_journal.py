@@ -102,7 +102,7 @@ def ticks(draw: st.DrawFn) -> TickResult:
         pods=draw(st.dictionaries(names, founds)),
         containers=draw(st.dictionaries(names, st.dictionaries(names, founds))),
         host_applications=draw(st.dictionaries(names, founds)),
-        strangers=draw(st.sampled_from(((), ("x",)))),
+        unlisted_pods=draw(st.sampled_from(((), ("x",)))),
         network=draw(st.dictionaries(names, st.builds(NetworkBytes, counts, counts))),
         numa=draw(st.sampled_from(((), (NumaSample(0, 5, 6), NumaSample(1, 7, 8))))),
         best_effort_cpus=draw(st.none() | st.integers(0, 9)),

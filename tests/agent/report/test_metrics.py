@@ -68,7 +68,7 @@ def rich(build: Any) -> TickResult:
     seen = build.seen(
         pods={web.uid: sample, job.uid: CgroupSample(1, 1), lost.uid: Missing("/p", Absence.GONE)},
         network={web.uid: NetworkBytes(10, 20)},
-        strangers=("x", "y"),
+        unlisted_pods=("x", "y"),
         node_pressure=CgroupPressure(Stall(25.0, total_us=1_500_000), memory_full=Stall(1.0)),
         places=Places({job.uid: PodPlace("/kubepods/besteffort/podjob"), web.uid: PodPlace("/kubepods/podweb")}),
     )
@@ -93,7 +93,7 @@ def rich(build: Any) -> TickResult:
             root="/kubepods/besteffort",
             limited_pods=1,
         ),
-        evictions=Evictions((need,), read_back=build.decision("read back by online pods", 17, Reason.THRASHING)),
+        evictions=Evictions((need,), refaulted=build.decision("read back by online pods", 17, Reason.THRASHING)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
         unenforced=(UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: full"),),

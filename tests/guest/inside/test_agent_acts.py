@@ -91,7 +91,7 @@ def test_a_whole_tick_decides_and_writes(node: LiveNode) -> None:
     lent = next(d for d in result.lent_decisions if d.name == BATCH_CPU)
     # 60 % of 2000 milli-CPU, less what system and service use.
     assert 0 < lent.value == sum(term.value for term in lent.terms) <= 1200
-    assert result.report is not None and result.degraded_reason == "" and result.observation.strangers == ()
+    assert result.report is not None and result.degraded_reason == "" and result.observation.unlisted_pods == ()
     node.executor.restore()
     assert (node.knob("cpu.max"), node.knob("cpu.weight")) == ("max 100000\n", "100\n")
 

@@ -40,7 +40,7 @@ def test_the_layout_is_found_and_by_it_everything_else(node: LiveNode, driver: C
     assert node.layout.best_effort == node.best_effort
     node.cgroups.require(node.layout)
     seen = node.observe()
-    assert seen.strangers == () and seen.best_effort_cpus == os.cpu_count()
+    assert seen.unlisted_pods == () and seen.best_effort_cpus == os.cpu_count()
     samples = [seen.kubepods, seen.burstable, seen.best_effort, *seen.pods.values()]
     samples += [found for containers in seen.containers.values() for found in containers.values()]
     assert len(samples) == 7
@@ -56,7 +56,7 @@ def test_a_pod_that_appears_is_told_and_found(node: LiveNode) -> None:
     descriptor = node.discovery.fileno()
     assert descriptor is not None and select.select([descriptor], [], [], 30)[0]
     assert node.discovery.pods()["late"].containers == {"c1": f"{node.best_effort}/podlate/c1"}
-    assert node.observe().strangers == ("late",)
+    assert node.observe().unlisted_pods == ("late",)
 
 
 def test_work_shows_as_usage_of_the_pod_that_does_it(node: LiveNode) -> None:

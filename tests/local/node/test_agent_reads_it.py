@@ -47,7 +47,7 @@ def test_the_agents_own_readers_understand_it(tmp_path: Path) -> None:
         assert isinstance(sample, NodeSample)
         assert sample.cpus == 5
         # Of the machine: how many processes there may be, and whether it reclaims memory.
-        assert host.pids() is not None and host.taken() is not None
+        assert host.pids() is not None and host.reclaimed_pages() is not None
         assert tuple(processor.cpu for processor in topology.read().processors) == mine.cpus
         assert parse.meminfo((view.proc / "meminfo").read_bytes())[0] == 3 * GIB
         assert topology.numa(topology.read())

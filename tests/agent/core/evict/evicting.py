@@ -116,7 +116,7 @@ def known(*holdings: Holding, strategy: EvictionStrategy | None = None, **more: 
     fields: dict[str, Any] = {
         "node": node(),
         "pods": tuple(each.pod for each in holdings),
-        "seen": seen(*holdings),
+        "observation": seen(*holdings),
         "usage": usage(*holdings),
         "strategy": strategy or EvictionStrategy(),
         "best_effort_millis": None,

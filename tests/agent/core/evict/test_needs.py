@@ -95,7 +95,7 @@ USED: dict[str, tuple[int, dict[str, Any], float]] = {
 @pytest.mark.parametrize(("used", "fields", "missing"), USED.values(), ids=USED.keys())
 def test_memory_in_use(rule: Reason, used: int, fields: dict[str, Any], missing: float) -> None:
     """Two below the threshold where no lower share is given; not a byte is truncated away."""
-    found = need(rule, EvictionStrategy(**fields), seen=seen(used=used))
+    found = need(rule, EvictionStrategy(**fields), observation=seen(used=used))
     assert abs(found.missing - missing * MIB) < 1
     assert found.hold_reason is (None if missing else Reason.WITHIN_THRESHOLD)
 
@@ -105,10 +105,12 @@ def test_a_part_of_a_percent_is_enough() -> None:
     just = 70 * GIB + 1
     strategy = EvictionStrategy(memory_threshold_pct=70, memory_lower_pct=69)
     sample = msgspec.structs.replace(seen().node_sample, memory_used_bytes=just)
-    found = need(Reason.BE_MEMORY_EVICT, strategy, node=node(100 * GIB), seen=seen(node_sample=sample))
+    found = need(Reason.BE_MEMORY_EVICT, strategy, node=node(100 * GIB), observation=seen(node_sample=sample))
     assert found.missing == GIB + 1
     below = msgspec.structs.replace(sample, memory_used_bytes=70 * GIB - 1)
-    assert need(Reason.BE_MEMORY_EVICT, strategy, node=node(100 * GIB), seen=seen(node_sample=below)).missing == 0
+    assert (
+        need(Reason.BE_MEMORY_EVICT, strategy, node=node(100 * GIB), observation=seen(node_sample=below)).missing == 0
+    )
 
 
 def pods_level(used_mib: int, limit_mib: int | None, node_mib: int = 0) -> Any:
@@ -132,15 +134,15 @@ LEVELS: dict[str, tuple[Any, int, str]] = {
 @pytest.mark.parametrize(("look", "missing", "whose"), LEVELS.values(), ids=LEVELS.keys())
 def test_the_node_or_its_pods(look: Any, missing: int, whose: str) -> None:
     """Whichever runs out first, and it says which."""
-    found = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), seen=look)
+    found = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), observation=look)
     assert round(found.missing / MIB) == missing
     assert found.terms[0].note.startswith(whose)
 
 
 def test_what_is_not_known_wants_nothing() -> None:
     """Neither memory nor capacity, and a share of nothing is not known."""
-    unread = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), seen=seen(node_sample=GONE))
-    sizeless = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), node=node(0), seen=seen(used=100))
+    unread = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), observation=seen(node_sample=GONE))
+    sizeless = need(Reason.BE_MEMORY_EVICT, EvictionStrategy(), node=node(0), observation=seen(used=100))
     assert (unread.hold_reason, sizeless.hold_reason) == (Reason.NODE_METRICS_MISSING,) * 2
     cpu = EvictionStrategy(cpu_threshold_pct=1, priority_threshold=1)
     assert need(Reason.CPU_EVICT, cpu, node=node(cpu=0)).hold_reason is Reason.NODE_METRICS_MISSING
@@ -325,7 +327,7 @@ def test_never_less_than_nothing(used: int, threshold: int, lower: int | None) -
     """Whatever is used and asked for: a need is at least 0, at most what is used, and 0 below the threshold."""
     strategy = EvictionStrategy(memory_threshold_pct=threshold, memory_lower_pct=lower)
     sample = msgspec.structs.replace(seen().node_sample, memory_used_bytes=used)
-    found = need(Reason.BE_MEMORY_EVICT, strategy, seen=seen(node_sample=sample))
+    found = need(Reason.BE_MEMORY_EVICT, strategy, observation=seen(node_sample=sample))
     assert 0 <= found.missing <= used
     assert (found.missing == 0) == (found.hold_reason is not None)
     assert found.hold_reason is not None or used * 100 >= 10 * GIB * threshold

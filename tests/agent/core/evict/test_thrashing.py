@@ -17,10 +17,10 @@ PAGES = MIB // 4096
 """Pages of a MiB."""
 
 
-def activity(taken: int = 0, pods: int | None = 0, best_effort: int | None = 0, stopped: int | None = 0) -> Any:
-    """In MiB; stops as they are."""
-    mib = [None if value is None else value * PAGES for value in (taken, pods, best_effort)]
-    return MemoryActivity(mib[0] or 0, mib[1], mib[2], stopped)
+def activity(reclaimed: int = 0, pods: int | None = 0, best_effort: int | None = 0, limit_hits: int | None = 0) -> Any:
+    """In MiB; limit hits as they are."""
+    mib = [None if value is None else value * PAGES for value in (reclaimed, pods, best_effort)]
+    return MemoryActivity(mib[0] or 0, mib[1], mib[2], limit_hits)
 
 
 def found(*passes: MemoryActivity | None, used: int = 9216, every: float = 1.0, **more: Any) -> Decision | None:

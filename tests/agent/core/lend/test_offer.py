@@ -18,10 +18,10 @@ from agent.core.lend.offer import (
     decide_offer,
     due,
     due_for_node,
+    may_publish,
     may_raise,
     offered,
     offered_in_zone,
-    settled,
     withheld,
 )
 from agent.core.lend.prepare import prepared
@@ -277,8 +277,8 @@ def test_what_others_wrote_is_put_right(
 def test_a_young_blind_agent_keeps_what_is_published(reason: Reason) -> None:
     """A restart does not withdraw what is lent; staying blind does."""
     blind = lent(0, 0, reason)
-    assert not settled(blind, 1.0) and not settled(blind, 15.0)
-    assert settled(blind, 15.1)
+    assert not may_publish(blind, 1.0) and not may_publish(blind, 15.0)
+    assert may_publish(blind, 15.1)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_young_blind_agent_keeps_what_is_published(reason: Reason) -> None:
 )
 def test_what_is_known_takes_effect_at_once(reason: Reason) -> None:
     """Switched off, or lending: a young agent knows that as well as an old one."""
-    assert settled(lent(0, 0, reason), 0.0)
+    assert may_publish(lent(0, 0, reason), 0.0)
 
 
 FIRST = OfferMemory()
@@ -336,9 +336,9 @@ def test_an_offer_that_is_withdrawn(build: Any) -> None:
     """Only what running pods request stays, for the reason given; it is told also where nothing was told before."""
     blind = build.lending(reason=Reason.NODE_METRICS_MISSING)
     _, offer = decide(build, lending=blind, pods=(build.batch("a", batch_cpu=200),))
-    assert not offer.settled
+    assert not offer.may_publish
     gone = offer.withdrawn(Reason.OBSERVING)
-    assert gone.settled and gone.amounts == {BATCH_CPU: 200}
+    assert gone.may_publish and gone.amounts == {BATCH_CPU: 200}
     assert {decision.reason for decision in gone.decisions or ()} == {Reason.OBSERVING}
 
 
@@ -347,9 +347,9 @@ def test_a_blind_start_is_settled_after_a_while(build: Any) -> None:
     blind, memory, told = build.lending(reason=Reason.PODS_UNKNOWN), OfferMemory(), {}
     for at in (100.0, 115.0, 115.1):
         memory, offer = decide(build, memory, blind, pods=None, monotonic_seconds=at)
-        told[at] = offer.settled
+        told[at] = offer.may_publish
     assert told == {100.0: False, 115.0: False, 115.1: True}
-    assert decide(build)[1].settled
+    assert decide(build)[1].may_publish
 
 
 def test_an_observer_offers_nothing(build: Any) -> None:

@@ -78,7 +78,7 @@ def test_a_list_is_in_force(build: Any, layout: Layout, kernel: str, known: bool
         8,
     )
     state, found = cpu_lists(CpuListMemory(), layout, build.seen(places=PLACES), about, None, ())
-    assert state.in_force and found.listed is listed
+    assert state.in_force and found.in_force is listed
 
 
 def test_on_v1_every_list_is_set(build: Any) -> None:

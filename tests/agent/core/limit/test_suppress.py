@@ -27,7 +27,9 @@ def whole(build: Any, current: Any, **more: Any) -> CpuCeiling:
     """With pods as `by_pod` use is counted by them, as policy cfsQuota does."""
     known = ("foreign_cap", "loosened", "ours", "braked", "unsettled", "elapsed_seconds")
     standing = Ownership(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
-    fields = {key: more.pop(key) for key in ("strategy", "size", "relief", "released", "listed") if key in more}
+    fields = {
+        key: more.pop(key) for key in ("strategy", "size", "relief", "released", "cpuset_in_force") if key in more
+    }
     by_pod = more.pop("by_pod", None)
     usage = more["usage"] if "usage" in more else build.usage(**more)
     demand = usage and (by_cgroups(usage) if by_pod is None else by_pods(usage, by_pod, ()))
@@ -256,10 +258,15 @@ RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
     "somebody else's stays": (60_000, {}, 60_000, Reason.KNOB_RELEASED),
     "so does a foreign cap": (60_000, {"ours": True, "foreign_cap": 60_000}, 60_000, Reason.KNOB_RELEASED),
     "the brake's cut stands for its rest": (60_000, {"ours": True, "braked": True}, 60_000, Reason.BRAKE),
-    "it stands until the list is in force": (60_000, {"ours": True, "listed": False}, 60_000, Reason.CPUS_HELD),
+    "it stands until the list is in force": (
+        60_000,
+        {"ours": True, "cpuset_in_force": False},
+        60_000,
+        Reason.CPUS_HELD,
+    ),
     "and while that cannot be told": (
         60_000,
-        {"ours": True, "listed": False, "usage": None},
+        {"ours": True, "cpuset_in_force": False, "usage": None},
         60_000,
         Reason.NODE_METRICS_MISSING,
     ),
@@ -281,7 +288,9 @@ RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
 @pytest.mark.parametrize(("current", "more", "expected", "reason"), RELEASED.values(), ids=RELEASED.keys())
 def test_quota_beside_cpu_lists(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
     """With policy cpuset the quota is for emergencies."""
-    found = ceiling(build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"listed": True, **more})
+    found = ceiling(
+        build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"cpuset_in_force": True, **more}
+    )
     assert (found.value, found.reason) == (expected, reason)
 
 
@@ -320,5 +329,7 @@ STANDING: dict[str, tuple[int, dict[str, Any], str]] = {
 @pytest.mark.parametrize(("current", "more", "term"), STANDING.values(), ids=STANDING.keys())
 def test_what_is_not_computed_is_one_term(build: Any, current: int, more: dict[str, Any], term: str) -> None:
     """Named by whether there is a quota."""
-    found = ceiling(build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"listed": True, **more})
+    found = ceiling(
+        build, current, strategy=SuppressStrategy(policy=SuppressPolicy.CPUSET), **{"cpuset_in_force": True, **more}
+    )
     assert [(each.name, each.value) for each in found.terms] == [(term, found.value)]

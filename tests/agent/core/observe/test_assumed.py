@@ -195,7 +195,7 @@ def test_an_untouched_file(version: int, controller: str, file: str, expected: i
     """What kubelet and kernel leave there, and nobody's mark on it."""
     knob = Knob(ROOT, controller, file)
     reading = assumed(version=version).readings([knob])[knob]
-    assert (reading.kernel, reading.ours, reading.original) == (expected, None, None)
+    assert (reading.kernel, reading.last_written, reading.original) == (expected, None, None)
 
 
 def test_a_file_nobody_thought_of_is_not_guessed() -> None:

@@ -110,7 +110,7 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
         b"workingset_refault_file 3\npgsteal_kswapd 4\npgsteal_direct 5\npgsteal_proactive 9\n",
         (3, 9),
     ),
-    ("stops", parse.v2_stopped, b"low 1\nhigh 2\nmax 3\noom 4\n", 5),
+    ("stops", parse.v2_limit_hits, b"low 1\nhigh 2\nmax 3\noom 4\n", 5),
     ("processes, no limit", parse.pids_limit, b"max\n", 0),
     ("processes", parse.pids_limit, b"4096\n", 4096),
     ("no process at all", parse.pids_limit, b"0\n", 1),
@@ -185,7 +185,7 @@ GARBAGE: list[tuple[Callable[[bytes], Any], bytes]] = [
     (parse.meminfo, MEMINFO.replace(b"24684084", b"1")),
     *((parse.pids_limit, text) for text in (b"", b"-1", b"many")),
     *((parse.vmstat, text) for text in (b"", b"workingset_refault_file 3\n", b"pgsteal_kswapd 4\npgsteal_direct 5\n")),
-    *((parse.v2_stopped, text) for text in (b"", b"high 1\n", b"high x\nmax 1\n")),
+    *((parse.v2_limit_hits, text) for text in (b"", b"high 1\n", b"high x\nmax 1\n")),
     *((parse.task_count, text) for text in (b"", b"1 2 3", b"1 2 3 4 5", b"1 2 3 4/x 5", b"1 2 3 4/-5 6")),
     *((parse.cpu_count, text) for text in (b"a", b"3-1", b"1,,2", b"0-", b"1-2-3", b"99999")),
 ]
