@@ -114,7 +114,7 @@ AGENT = MetricTable(
             "reason",
             unit=MetricUnit.FILE,
         ),
-        _gauge("lapse", "1 for each limit of best effort that is not in force.", "file", "reason"),
+        _gauge("unenforced_limits", "1 for each limit of best effort that is not in force.", "file", "reason"),
         _gauge("limited_pods", "Pods with limits from their batch resources."),
         _gauge("observing", "1 in mode observe: nothing is written."),
         _gauge("write_errors", "Control files not written in the newest tick."),

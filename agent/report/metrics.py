@@ -90,7 +90,7 @@ def _of_tick(result: TickResult) -> _Series:
     for limit in result.limits.of_all:
         yield "limit", MetricSample(limit.decision.value, (limit.knob.file, limit.decision.reason.value))
     for each in result.unenforced:
-        yield "lapse", MetricSample(1, (each.file, each.reason.value))
+        yield "unenforced_limits", MetricSample(1, (each.file, each.reason.value))
     yield "limited_pods", MetricSample(result.limits.limited_pods)
     for need in result.evictions.needs:
         yield "eviction_need", MetricSample(need.value, (need.policy, need.reason.value))

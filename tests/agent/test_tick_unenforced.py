@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written(node: Scenario, file: str, says: str) -> 
     assert all(capped(result) for result in results)
     assert {result.ready[:2] for result in results} == {("False", "LimitNotWritten")}
     assert results[-1].ready[2].endswith(f"{file}: Read-only file system")
-    assert file.rsplit("/", 1)[1] in {lapse.file for lapse in results[-1].unenforced}
+    assert file.rsplit("/", 1)[1] in {limit.file for limit in results[-1].unenforced}
     assert "not in force (LimitNotWritten)" in results[-1].limits.decisions[knob].detail
     node.refusing.refused.clear()
     found = idle(node, seconds=62)[-1]
@@ -210,7 +210,7 @@ def test_the_brake_on_memory(tmp_path: Path, build: Any, exists: bool) -> None:
         node.executor.path(node.knobs.memory_high).write_text("max\n")
     node.refusing.refused[node.knobs.memory_high] = "memory.high: Read-only file system"
     results = node.play_all()
-    assert {lapse.reason for result in results for lapse in result.unenforced} == (
+    assert {limit.reason for result in results for limit in result.unenforced} == (
         {Reason.LIMIT_NOT_WRITTEN} if exists else set()
     )
     assert capped(results[-1]) == exists

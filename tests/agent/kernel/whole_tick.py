@@ -65,7 +65,7 @@ class WholeNode:
 
 
 def reasons(result: TickResult) -> set[str]:
-    return {lapse.reason.value for lapse in result.unenforced}
+    return {limit.reason.value for limit in result.unenforced}
 
 
 def lends(result: TickResult) -> bool:

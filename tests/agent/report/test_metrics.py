@@ -140,7 +140,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "pressure_ratio": {("cpu", "some"): 0.25, ("memory", "full"): 0.01},
     "pressure_stalled_seconds_total": {("cpu", "some"): 1.5, ("memory", "full"): 0},
     "limit": {("cpu.cfs_quota_us", "Brake"): 5000},
-    "lapse": {("state file", "StateNotSaved"): 1},
+    "unenforced_limits": {("state file", "StateNotSaved"): 1},
     "limited_pods": {(): 1},
     "observing": {(): 0},
     "brake_mechanism": {("CPU counters each 100 ms",): 1},
@@ -214,7 +214,7 @@ def test_what_is_not_known_has_no_series(build: Any) -> None:
     assert found == {
         *("published", "prod_reclaimable", "prod_peak", "cpu_usage_cores", "memory_usage_bytes", "network_bytes_total"),
         *(name for name in SERIES if name.startswith(("pod_", "pressure_"))),
-        *("limit", "lapse", "unmeasured_pods", "eviction_need", "read_back_bytes"),
+        *("limit", "unenforced_limits", "unmeasured_pods", "eviction_need", "read_back_bytes"),
     }
 
 

@@ -19,13 +19,13 @@ QUOTA = UnenforcedLimit("cpu.max", Reason.LIMIT_NOT_WRITTEN, "/cpu.max: Read-onl
 STATE = UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: No space left on device")
 
 
-def test_each_lapse_is_told_once(build: Any) -> None:
+def test_each_unenforced_limit_is_told_once(build: Any) -> None:
     """Warnings with the code and the place; words that change meanwhile are no news; the end is told when all is well."""
     told: list[tuple[str, str, bool]] = []
     teller = LimitEvents(lambda reason, message, *, warning: told.append((reason, message, warning)))
     with capture_logs() as logs:
-        for lapses in ((), (QUOTA,), (QUOTA, STATE), (QUOTA, STATE), (STATE,), (), ()):
-            teller.take(build.result(unenforced=lapses))
+        for unenforced in ((), (QUOTA,), (QUOTA, STATE), (QUOTA, STATE), (STATE,), (), ()):
+            teller.take(build.result(unenforced=unenforced))
     assert told == [
         ("LimitNotWritten", QUOTA.text, True),
         ("StateNotSaved", STATE.text, True),

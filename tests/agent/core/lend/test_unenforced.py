@@ -53,8 +53,8 @@ def limit(knob: Knob, reason: Reason) -> Limit:
 def found(
     build: Any, told: NodeLimits, *failures: WriteFailure, wanted: bool = True, **seen: Any
 ) -> list[tuple[str, Reason]]:
-    _, lapses = find_unenforced(EnforcementMemory(), told, build.seen(**seen), failures, ceilings_wanted=wanted)
-    return [(lapse.file, lapse.reason) for lapse in lapses]
+    _, unenforced = find_unenforced(EnforcementMemory(), told, build.seen(**seen), failures, ceilings_wanted=wanted)
+    return [(limit.file, limit.reason) for limit in unenforced]
 
 
 def refused(knob: Knob, reason: Reason = Reason.LIMIT_NOT_WRITTEN) -> WriteFailure:
@@ -125,7 +125,7 @@ def test_a_limit_that_cannot_be_read(build: Any, name: str, wanted: bool, expect
     assert found(build, limits(**{name: Reason.KNOB_UNREADABLE}), wanted=wanted) == expected
 
 
-def test_what_a_kernel_does_not_have_is_no_lapse(build: Any) -> None:
+def test_what_a_kernel_does_not_have_counts_as_enforced(build: Any) -> None:
     """cgroup v1 knows no memory.high: nothing of it was ever decided, and eviction protects memory alone."""
     v1 = build.knobs
     told = {knob: limit(knob, Reason.QUOTA_LOWERED) for knob in (v1.quota, build.weight, build.period)}
@@ -133,7 +133,7 @@ def test_what_a_kernel_does_not_have_is_no_lapse(build: Any) -> None:
 
 
 COURSES = {
-    # seconds at which the quota was found looser, and whether it counts as lapsed in each of these moments
+    # seconds at which the quota was found looser, and whether it counts as unenforced in each of these moments
     "a reset": ((10,), {10: False, 11: False}),
     "one each two minutes": ((10, 130, 250), {130: False, 250: False}),
     "once a minute, as a kubelet with the systemd driver": (
@@ -153,8 +153,8 @@ def test_a_foreign_writer(build: Any, losses: tuple[int, ...], expected: dict[in
     for second in range(max(expected) + 1):
         reading = KnobReading(-1 if second in losses else 7, 7, -1, loosened=second in losses)
         seen = build.seen(second, knobs={V2.quota: reading})
-        keeping, lapses = find_unenforced(keeping, limits(), seen, (), ceilings_wanted=True)
-        told[second] = [lapse.reason for lapse in lapses] == [Reason.LIMIT_NOT_KEPT]
+        keeping, unenforced = find_unenforced(keeping, limits(), seen, (), ceilings_wanted=True)
+        told[second] = [limit.reason for limit in unenforced] == [Reason.LIMIT_NOT_KEPT]
     assert {second: told[second] for second in expected} == expected
 
 
@@ -164,11 +164,11 @@ def test_a_weight_behind_idle_is_not_loosened(build: Any) -> None:
     for second in range(3):
         seen = build.seen(second, knobs={WEIGHT: KnobReading(3, 1, 100, loosened=True)})
         told = limits(weight=Reason.IDLE_HELD, idle=Reason.IDLE_HELD)
-        keeping, lapses = find_unenforced(keeping, told, seen, (), ceilings_wanted=True)
-        assert lapses == ()
+        keeping, unenforced = find_unenforced(keeping, told, seen, (), ceilings_wanted=True)
+        assert unenforced == ()
 
 
-LAPSES = (
+UNENFORCED = (
     UnenforcedLimit("cpu.max", Reason.LIMIT_NOT_WRITTEN, EROFS, V2.quota),
     UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: No space left on device"),
 )
@@ -183,7 +183,7 @@ def test_no_more_is_lent_than_requested(build: Any, terms: Any) -> None:
         origin=ResourceVector({BATCH_CPU: 900, BATCH_MEMORY: 9}),
     )
     pods = (build.batch("a", batch_cpu=300, batch_memory=20),)
-    capped = within_requests(lent, LAPSES, pods[0].spec.requests)
+    capped = within_requests(lent, UNENFORCED, pods[0].spec.requests)
     wanted = {BATCH_CPU: 300, BATCH_MEMORY: 9, MID_CPU: 0, MID_MEMORY: 0}
     assert {d.name: d.value for d in capped.reclaimable} == {d.name: d.value for d in capped.final} == wanted
     assert terms(capped.final[0]) == {"x": 500, "cap: a limit is not in force": -200}
@@ -197,9 +197,9 @@ def test_no_more_is_lent_than_requested(build: Any, terms: Any) -> None:
 
 def test_the_condition_names_the_file(build: Any) -> None:
     """False, the code, and the place with what is wrong there."""
-    capped = within_requests(build.lending(500, 9), LAPSES, ResourceVector())
+    capped = within_requests(build.lending(500, 9), UNENFORCED, ResourceVector())
     why = degraded(capped.reclaimable, "")
-    assert condition(why, "", (EROFS,), LAPSES) == (
+    assert condition(why, "", (EROFS,), UNENFORCED) == (
         "False",
         "LimitNotWritten",
         f"{words(Reason.LIMIT_NOT_WRITTEN)}: {EROFS}",
@@ -207,14 +207,14 @@ def test_the_condition_names_the_file(build: Any) -> None:
 
 
 def test_another_reason_to_lend_nothing_goes_first(build: Any) -> None:
-    """The condition says what to mend first; without a lapse nothing changes."""
+    """The condition says what to mend first; without an unenforced limit nothing changes."""
     off = build.lending(reason=Reason.LENDING_DISABLED)
-    assert within_requests(off, LAPSES, ResourceVector()) == off
+    assert within_requests(off, UNENFORCED, ResourceVector()) == off
     assert within_requests(build.lending(500, 9), (), ResourceVector()) == build.lending(500, 9)
 
 
 def test_the_limit_itself_says_so() -> None:
     """`sublet explain limit`."""
-    told = explained(limits(), LAPSES)
+    told = explained(limits(), UNENFORCED)
     assert told.decisions[V2.quota].detail == f"not in force (LimitNotWritten): {EROFS}"
     assert told.decisions[WEIGHT] == limits().decisions[WEIGHT]
