@@ -248,8 +248,8 @@ class Cycle:
         turn.add(self._binding.assume(working, candidate, placing, now))
         self._waiting.timeouts.forget(candidate.subject)
         names = working.snapshot.names
-        homes = {assignment.uid: names[assignment.row] for assignment in placing.assignments}
-        turn.add(self._holds.placed(working, candidate.subject, homes))
+        node_by_pod = {assignment.uid: names[assignment.row] for assignment in placing.assignments}
+        turn.add(self._holds.placed(working, candidate.subject, node_by_pod))
 
     def _set_aside(self, turn: Turn, subject: WorkloadId, uids: tuple[str, ...], error: Exception, now: float) -> None:
         self._aside.add(subject)

@@ -212,7 +212,7 @@ class ClusterCache:
 
     def gang_keys(self) -> frozenset[str]:
         """All gangs that have pods."""
-        return frozenset(key for home in self._members for key in home.gangs)
+        return frozenset(key for workload in self._members for key in workload.gangs)
 
     def on_node(self, node: str) -> tuple[Pod, ...]:
         """The pods the API server has bound to a node."""
@@ -226,8 +226,8 @@ class ClusterCache:
         for charge in charges:
             self.loads.put(charge, now)
 
-    def _roster(self, home: WorkloadId) -> Roster:
-        uids = self._members.get(home, set())
+    def _roster(self, workload: WorkloadId) -> Roster:
+        uids = self._members.get(workload, set())
         assumed = {uid for uid in uids if self.ledger.charge(uid) is not None}
         return roster((self._pods[uid].pod for uid in uids), assumed, self.schedulers)
 

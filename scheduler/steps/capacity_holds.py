@@ -36,7 +36,7 @@ class CapacityHolds:
 
     def kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """All that is kept."""
-        return (*self.preempting.held(snapshot), *self._reservations.held(snapshot))
+        return (*self.preempting.as_nominated(snapshot), *self._reservations.as_nominated(snapshot))
 
     def settle(self, snapshot: ClusterSnapshot, now: float) -> Turn:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
@@ -100,15 +100,15 @@ class CapacityHolds:
             turn.add(self._dropped(self._drop(subject)))
         return turn
 
-    def placed(self, working: WorkingSnapshot, subject: WorkloadId, homes: Mapping[str, str]) -> Turn:
+    def placed(self, working: WorkingSnapshot, subject: WorkloadId, node_by_pod: Mapping[str, str]) -> Turn:
         """A workload is placed, by pod: what was kept for it is not any more; elsewhere that is news."""
         reserved, kept, turn = self._reservations.drop(subject), self.preempting.drop(subject), Turn()
-        nodes = set(homes.values())
+        nodes = set(node_by_pod.values())
         self._free(each.pod_class for each in reserved if each.node not in nodes)
         pods = kept.pods if kept else ()
         self._free(pod.pod_class for pod in pods if pod.node not in nodes)
         for pod in pods:
-            if pod.uid not in homes:
+            if pod.uid not in node_by_pod:
                 turn.pod_conditions += self.conditions.renominate(pod.uid, subject)
         if reserved or kept:
             working.nominate(self.kept(working.snapshot))

@@ -63,9 +63,9 @@ class Preempting:
         self._carried: dict[WorkloadId, _Carried] = {}
         self._evicted: dict[WorkloadId, float] = {}
 
-    def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+    def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The room that is kept."""
-        return self._nominations.held(snapshot)
+        return self._nominations.as_nominated(snapshot)
 
     def node_of(self, uid: str, subject: WorkloadId) -> str:
         """The node on which room is kept for a pod, empty without one."""
@@ -132,7 +132,7 @@ class Preempting:
             return None
         rows, waiting = working.snapshot.rows, set(candidate.uids)
         trial, assignments = working.what_if(), list[Assignment]()
-        trial.nominate(self.held(working.snapshot))
+        trial.nominate(self.as_nominated(working.snapshot))
         for claimed in kept.pods:
             row = rows.get(claimed.node, -1)
             if claimed.uid not in waiting or row < 0:

@@ -164,7 +164,7 @@ def problems(story: Story) -> list[str]:
         bound = sum(bool(pod.spec.node_name) and not ended(pod) for pod in api.members(name))
         if 0 < bound < job.minimum and name not in api.excused:
             found.append(f"gang {name} is bound by {bound} of {job.minimum}")
-    kept = {assignment.uid for held in preempting.held(cache.snapshot()) for assignment in held.assignments}
+    kept = {assignment.uid for held in preempting.as_nominated(cache.snapshot()) for assignment in held.assignments}
     for name, pod in sorted(api.pods.items()):
         waits, nominated = not pod.spec.node_name, pod.status.nominated_node_name
         if waits and not any(told.type == "PodScheduled" and told.message for told in pod.status.conditions or []):

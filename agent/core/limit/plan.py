@@ -35,13 +35,13 @@ class Write(msgspec.Struct, frozen=True):
 
 def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> tuple[Write, ...]:
     """The writes that make the kernel hold the limits; what was not read, or cannot be, is left alone."""
-    held = {knob: reading.kernel for knob, reading in readings.items() if not isinstance(reading.kernel, Missing)}
+    current = {knob: reading.kernel for knob, reading in readings.items() if not isinstance(reading.kernel, Missing)}
     known = {knob: limit for knob, limit in limits.items() if limit.decision.reason is not Reason.KNOB_UNREADABLE}
     wanted = {knob: limit.value for knob, limit in known.items()}
     originals = {knob: _original(limit, readings) for knob, limit in limits.items() if limit.inherits}
     return tuple(
         Write(step.knob, step.value, step.previous, limits[step.knob].decision, originals.get(step.knob))
-        for step in steps(wanted, held)
+        for step in steps(wanted, current)
     )
 
 

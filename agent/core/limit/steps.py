@@ -49,10 +49,12 @@ class _Phase(IntEnum):
 _FROM_THE_ROOT = (_Phase.FIT, _Phase.WIDEN, _Phase.LIMIT)
 
 
-def steps(wanted: Mapping[Knob, Value], held: Mapping[Knob, Value]) -> tuple[WriteStep, ...]:
+def steps(wanted: Mapping[Knob, Value], current: Mapping[Knob, Value]) -> tuple[WriteStep, ...]:
     """From what the kernel holds to what is wanted; knobs that were not read are left alone."""
     top = min((knob.cgroup.count("/") for knob in wanted if is_v1_quota(knob)), default=0)
-    changes = (step for knob, value in wanted.items() if knob in held for step in _changes(knob, value, held[knob]))
+    changes = (
+        step for knob, value in wanted.items() if knob in current for step in _changes(knob, value, current[knob])
+    )
     return tuple(sorted(changes, key=_order(top)))
 
 
@@ -62,7 +64,7 @@ def out_of_the_way(knob: Knob, value: Value, below: Mapping[Knob, Value]) -> dic
     A CPU list that shares nothing with it becomes what its parent's becomes.
     """
     if not is_v1_cpuset(knob):
-        return {child: UNLIMITED for child, held in below.items() if held != UNLIMITED and looser(held, value)}
+        return {child: UNLIMITED for child, current in below.items() if current != UNLIMITED and looser(current, value)}
     cpus = set(parse_cpus(str(value)))
     fitted: dict[str, set[int]] = {}
     for child in sorted(below):
@@ -72,13 +74,13 @@ def out_of_the_way(knob: Knob, value: Value, below: Mapping[Knob, Value]) -> dic
     return {child: fit for child, fit in kept.items() if fit != below[child]}
 
 
-def _changes(knob: Knob, wanted: Value, held: Value) -> Iterable[WriteStep]:
-    if same(knob, held, wanted):
+def _changes(knob: Knob, wanted: Value, current: Value) -> Iterable[WriteStep]:
+    if same(knob, current, wanted):
         return ()
     if not is_v1_cpuset(knob):
-        return (WriteStep(knob, wanted, held),)
-    both = format_cpus({*parse_cpus(str(held)), *parse_cpus(str(wanted))})
-    return (WriteStep(knob, cpus, before) for cpus, before in ((both, held), (wanted, both)) if cpus != before)
+        return (WriteStep(knob, wanted, current),)
+    both = format_cpus({*parse_cpus(str(current)), *parse_cpus(str(wanted))})
+    return (WriteStep(knob, cpus, before) for cpus, before in ((both, current), (wanted, both)) if cpus != before)
 
 
 def _order(top: int) -> Callable[[WriteStep], tuple[int, int, Knob]]:

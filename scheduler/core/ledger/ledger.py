@@ -96,9 +96,9 @@ class Ledger:
         """Nothing is kept for the workload any more by this kind; returns the undo, empty where nothing was."""
         return self.apply([ClaimChange(kind, subject, None)]) if subject in self._claims[kind] else ()
 
-    def homes(self, job: WorkloadId) -> Mapping[str, int]:
+    def members_by_node(self, job: WorkloadId) -> Mapping[str, int]:
         """Node → how many members of a job are charged there."""
-        return self._slots.homes(job, self.nodes)
+        return self._slots.members_by_node(job, self.nodes)
 
     def charge(self, uid: str) -> Charge | None:
         """How a pod is charged, None where it is not."""

@@ -98,7 +98,7 @@ class Slots:
         """All facts are read again: the table they refer to is another one."""
         self._stale.update(range(len(self._charges)))
 
-    def homes(self, job: WorkloadId, table: UseTable) -> dict[str, int]:
+    def members_by_node(self, job: WorkloadId, table: UseTable) -> dict[str, int]:
         """Node → how many of a job's pods are charged there."""
         self._catch_up(table)
         number = self._subjects.get(job)

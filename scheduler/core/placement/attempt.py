@@ -40,7 +40,9 @@ class Misfit(msgspec.Struct, frozen=True):
 
 
 class MemberGroups(msgspec.Struct, frozen=True):
-    """A candidate's members in groups alike; `needs` is how many of each gang must sit, `counts` how many wait."""
+    """A candidate's members in groups alike; `needs` is how many of each gang must be placed, `counts` how many
+    wait.
+    """
 
     candidate: Candidate
     groups: tuple[Group, ...]
@@ -85,46 +87,50 @@ def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
         yield Group(group.pod_class, uids, member_traits, group.gang)
 
 
-def attempt(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | None:
+def attempt(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions) -> Placed | None:
     """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
-    orders = _orders(working.snapshot, party.groups)
-    before = working.report(party.first.pod_class, party.first.member_traits[0], how.requester)
+    orders = _orders(working.snapshot, member_groups.groups)
+    before = working.report(member_groups.first.pod_class, member_groups.first.member_traits[0], how.requester)
     with PlacementTrial(working) as trial:
-        whole = fill(trial, orders[0], party.counts, how)
+        whole = fill(trial, orders[0], member_groups.counts, how)
     if whole.short is None or (
-        len(party.groups) == 1 and whole.assignments and len(whole.assignments) >= sum(party.needs.values())
+        len(member_groups.groups) == 1
+        and whole.assignments
+        and len(whole.assignments) >= sum(member_groups.needs.values())
     ):
         return Placed(whole.assignments, before)
-    if len(party.groups) == 1:
+    if len(member_groups.groups) == 1:
         return None
-    for order in orders if party.elastic else orders[1:]:
-        assignments = _least_and_more(working, party, order, how)
+    for order in orders if member_groups.elastic else orders[1:]:
+        assignments = _least_and_more(working, member_groups, order, how)
         if assignments:
             return Placed(assignments, before)
     return None
 
 
 def _least_and_more(
-    working: WorkingSnapshot, party: MemberGroups, order: Sequence[Group], how: FillOptions
+    working: WorkingSnapshot, member_groups: MemberGroups, order: Sequence[Group], how: FillOptions
 ) -> tuple[Assignment, ...]:
     """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
     with PlacementTrial(working) as trial:
-        least = fill(trial, order, party.needs, how)
+        least = fill(trial, order, member_groups.needs, how)
         if least.short is not None:
             return ()
-        left = {gang: number - party.needs[gang] for gang, number in party.counts.items()}
+        left = {gang: number - member_groups.needs[gang] for gang, number in member_groups.counts.items()}
         return least.assignments + fill(trial, least.rest, left, how).assignments
 
 
 def misfit(
-    working: WorkingSnapshot, party: MemberGroups, how: FillOptions, extra: Sequence[fit.Refused] = ()
+    working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions, extra: Sequence[fit.Refused] = ()
 ) -> Misfit:
-    """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
+    """Why the member groups do not fit: how far it gets, largest members first, and what the next one lacks."""
     if working.silent:
-        return Misfit(0, working.report(party.first.pod_class, party.first.member_traits[0], how.requester))
+        return Misfit(
+            0, working.report(member_groups.first.pod_class, member_groups.first.member_traits[0], how.requester)
+        )
     with PlacementTrial(working) as trial:
-        whole = fill(trial, _orders(working.snapshot, party.groups)[0], party.counts, how)
-        short = whole.short or party.first
+        whole = fill(trial, _orders(working.snapshot, member_groups.groups)[0], member_groups.counts, how)
+        short = whole.short or member_groups.first
         after = trial.working
         outlook = after.outlook(short.pod_class, short.member_traits[0], how.requester)
         report = after.report_of(outlook, short.pod_class, how.requester, extra)

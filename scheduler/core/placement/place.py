@@ -25,20 +25,20 @@ def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
     If not all members fit, the needed ones are placed first and then as many more as there is room for. Packing
     several sizes is a heuristic: largest members first, and where that fails in the given order and smallest first.
     """
-    party = party_of(working, candidate)
+    member_groups = party_of(working, candidate)
     how = FillOptions(candidate.requester, working.policy(candidate.profile), pack)
     if candidate.workload.topology:
-        return place_by_topology(working, party, how)
+        return place_by_topology(working, member_groups, how)
     if candidate.workload.gang is None:
-        return _lone(working, party, how)
-    return attempt(working, party, how) or misfit(working, party, how)
+        return _lone(working, member_groups, how)
+    return attempt(working, member_groups, how) or misfit(working, member_groups, how)
 
 
-def _lone(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | Misfit:
-    group = party.first
+def _lone(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions) -> Placed | Misfit:
+    group = member_groups.first
     outlook = working.outlook(group.pod_class, group.member_traits[0], how.requester)
     row, choice = working.choose(ScoredPod(group.pod_class, group.member_traits[0], how.policy), outlook)
     if row < 0:
-        return misfit(working, party, how)
+        return misfit(working, member_groups, how)
     report = working.report_of(outlook, group.pod_class, how.requester)
     return Placed((Assignment(group.uids[0], row, group.pod_class, group.member_traits[0]),), report, choice)

@@ -29,21 +29,27 @@ _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
 
 
-def place_by_topology(working: WorkingSnapshot, party: MemberGroups, how: FillOptions) -> Placed | Misfit:
+def place_by_topology(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions) -> Placed | Misfit:
     """Assignments in one domain of the narrowest level that works; else, if none is required, in few domains."""
-    levels = party.candidate.workload.topology
+    levels = member_groups.candidate.workload.topology
     required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
-    terrain = TopologyDomains(working.domains(tuple(level.key for level in levels)), levels)
-    homes = _homes(working, party.candidate)
+    topology_domains = TopologyDomains(working.domains(tuple(level.key for level in levels)), levels)
+    members_by_node = _members_by_node(working, member_groups.candidate)
     for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
-        for code in _ranked(working, party, how, _At(terrain, depth, homes, levels[depth].required)):
-            placed = attempt(working, party, _inside(terrain, depth, code, how))
+        for code in _ranked(
+            working, member_groups, how, _At(topology_domains, depth, members_by_node, levels[depth].required)
+        ):
+            placed = attempt(working, member_groups, _inside(topology_domains, depth, code, how))
             if placed is not None:
                 return placed
     if required < 0:
-        few = FillOptions(how.requester, how.policy, terrain.everywhere)
-        return attempt(working, party, few) or attempt(working, party, how) or misfit(working, party, how)
-    return _nowhere(working, party, how, _At(terrain, required, homes, required=True))
+        few = FillOptions(how.requester, how.policy, topology_domains.everywhere)
+        return (
+            attempt(working, member_groups, few)
+            or attempt(working, member_groups, how)
+            or misfit(working, member_groups, how)
+        )
+    return _nowhere(working, member_groups, how, _At(topology_domains, required, members_by_node, required=True))
 
 
 def unlabelled(working: WorkingSnapshot, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
@@ -63,32 +69,32 @@ def _lacking(domains: Domains, levels: tuple[TopologyLevel, ...]) -> list[Refuse
     return found
 
 
-def _homes(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
+def _members_by_node(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
     """By row, how many of them are there already; of a group, the members of all its gangs."""
     if not candidate.workload.bound:
         return np.zeros(len(working.snapshot.names), np.int64)
     jobs = {candidate.subject, *(WorkloadId.gang(key) for key, _ in candidate.workload.gangs)}
-    return np.asarray(sum(working.homes(job) for job in sorted(jobs)))
+    return np.asarray(sum(working.members_by_node(job) for job in sorted(jobs)))
 
 
 class _At:
-    """A level of a terrain, with the members that are there already."""
+    """A level of the topology domains, with the members that are there already."""
 
-    def __init__(self, terrain: TopologyDomains, depth: int, homes: Amounts, required: bool) -> None:
-        self.terrain, self.depth, self.required = terrain, depth, required
-        self.members = terrain.domains.sums(homes, depth, terrain.domains.codes[depth])
+    def __init__(self, topology_domains: TopologyDomains, depth: int, members_by_node: Amounts, required: bool) -> None:
+        self.topology_domains, self.depth, self.required = topology_domains, depth, required
+        self.members = topology_domains.domains.sums(members_by_node, depth, topology_domains.domains.codes[depth])
 
     def slots(self, working: WorkingSnapshot, group: Group, how: FillOptions) -> Amounts:
         """Per domain, how many of the group it holds; an upper bound where members keep apart."""
         room = working.outlook(group.pod_class, group.member_traits[0], how.requester).room
-        return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
+        return self.topology_domains.slots(np.minimum(room, len(group.uids)), self.depth)
 
 
-def _ranked(working: WorkingSnapshot, party: MemberGroups, how: FillOptions, at: _At) -> Iterator[int]:
+def _ranked(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions, at: _At) -> Iterator[int]:
     """Domains that may hold what is needed, those that may hold all members first."""
-    slots = np.array([at.slots(working, group, how) for group in party.groups])
-    needed, pending = sum(party.needs.values()), party.candidate.pending
-    whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(party.groups)])
+    slots = np.array([at.slots(working, group, how) for group in member_groups.groups])
+    needed, pending = sum(member_groups.needs.values()), member_groups.candidate.pending
+    whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(member_groups.groups)])
     total = np.minimum(slots.sum(axis=0), pending)
     fitting = np.flatnonzero(total >= max(needed, 1))
     if at.required and at.members.any():
@@ -97,40 +103,47 @@ def _ranked(working: WorkingSnapshot, party: MemberGroups, how: FillOptions, at:
     return iter(fitting[order][: _REQUIRED_TRIES if at.required else _PREFERRED_TRIES].tolist())
 
 
-def _inside(terrain: TopologyDomains, depth: int, code: int, how: FillOptions) -> FillOptions:
+def _inside(topology_domains: TopologyDomains, depth: int, code: int, how: FillOptions) -> FillOptions:
     def choose(room: Amounts, want: int) -> Amounts:
-        return terrain.allot(room, want, depth, code)
+        return topology_domains.allot(room, want, depth, code)
 
-    return FillOptions(how.requester, how.policy, choose, terrain.domains.codes[depth] == code)
+    return FillOptions(how.requester, how.policy, choose, topology_domains.domains.codes[depth] == code)
 
 
-def _nowhere(working: WorkingSnapshot, party: MemberGroups, how: FillOptions, at: _At) -> Misfit:
+def _nowhere(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions, at: _At) -> Misfit:
     """Told of the domain that holds most of them, and of nodes that are in none for want of a label."""
-    codes = at.terrain.domains.codes[at.depth]
-    slots = at.slots(working, party.first, how)
+    codes = at.topology_domains.domains.codes[at.depth]
+    slots = at.slots(working, member_groups.first, how)
     if not len(slots):
         unknown = _carried_by_none(working, at)
         if unknown:
-            return _unlabelled(working, party, unknown)
+            return _unlabelled(working, member_groups, unknown)
         how = FillOptions(how.requester, how.policy, how.choose, codes >= 0)
-        return misfit(working, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
+        return misfit(
+            working,
+            member_groups,
+            how,
+            _lacking(at.topology_domains.domains, at.topology_domains.levels[: at.depth + 1]),
+        )
     code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
     return misfit(
         working,
-        party,
-        _inside(at.terrain, at.depth, code, how),
-        (*_lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]), (codes != code, OUTSIDE)),
+        member_groups,
+        _inside(at.topology_domains, at.depth, code, how),
+        (*_lacking(at.topology_domains.domains, at.topology_domains.levels[: at.depth + 1]), (codes != code, OUTSIDE)),
     )
 
 
 def _carried_by_none(working: WorkingSnapshot, at: _At) -> str:
     """The widest label asked for that is on no node, empty where each is on some."""
-    keys = (level.key for level in at.terrain.levels[: at.depth + 1])
+    keys = (level.key for level in at.topology_domains.levels[: at.depth + 1])
     return next((key for key in keys if not any(key in labels for labels in working.snapshot.traits.labels)), "")
 
 
-def _unlabelled(working: WorkingSnapshot, party: MemberGroups, key: str) -> Misfit:
+def _unlabelled(working: WorkingSnapshot, member_groups: MemberGroups, key: str) -> Misfit:
     """A label that no node carries makes no domain, whatever room there is."""
     nodes, ahead = len(working.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
     report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)
-    return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.member_traits[0])
+    return Misfit(
+        0, report, Reason.NODE_SELECTOR_MISMATCH, member_groups.first.pod_class, member_groups.first.member_traits[0]
+    )

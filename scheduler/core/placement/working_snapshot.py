@@ -183,11 +183,11 @@ class WorkingSnapshot:
         """The domains of nested node labels, widest first."""
         return self._views.domains(keys)
 
-    def homes(self, subject: WorkloadId) -> Amounts:
+    def members_by_node(self, subject: WorkloadId) -> Amounts:
         """By row, how many members of a gang are charged there, those placed in this working snapshot not included."""
         numbers = np.zeros(len(self.snapshot.names), np.int64)
         live_index = self.background.live_index
-        for name, number in (live_index.ledger.homes(subject) if live_index else {}).items():
+        for name, number in (live_index.ledger.members_by_node(subject) if live_index else {}).items():
             if name in self.snapshot.rows:
                 numbers[self.snapshot.rows[name]] = number
         return numbers

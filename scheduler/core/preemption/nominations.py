@@ -46,7 +46,7 @@ class Nominations:
         self._keep(mine, expires_seconds)
         return dropped
 
-    def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+    def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """What is kept, as assignments of this snapshot; nodes that it does not have are left out."""
         return tuple(claim.on(snapshot.rows) for claim in self._ledger.claims(_KIND))
 

@@ -90,7 +90,7 @@ class Reservations:
         """Those that have room kept, sorted."""
         return tuple(sorted(self._kept))
 
-    def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+    def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The reservations as nominations in a snapshot that `settle` has seen."""
         return tuple(claim.on(snapshot.rows) for claim in self._ledger.claims(_KIND))
 

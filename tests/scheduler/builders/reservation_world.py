@@ -59,7 +59,7 @@ class World:
     def working(self) -> WorkingSnapshot:
         snapshot = self.snapshot
         self.reservations.settle(self.waiting, snapshot, self.now)
-        return WorkingSnapshot(snapshot, self.reservations.held(snapshot))
+        return WorkingSnapshot(snapshot, self.reservations.as_nominated(snapshot))
 
     def turn(self, run_seconds: float = 10.0) -> None:
         """What is due ends; then everything that waits is tried in order, as the cycle does."""
@@ -99,4 +99,4 @@ class World:
         if not known:
             self.reserved_until[item.subject] = max(on_them, default=self.now)
         snapshot = self.snapshot
-        return WorkingSnapshot(snapshot, self.reservations.held(snapshot))
+        return WorkingSnapshot(snapshot, self.reservations.as_nominated(snapshot))

@@ -39,7 +39,7 @@ def tainted(name: str = "n1") -> objects.Node:
 
 def kept(world: World) -> list[str]:
     """Subjects that have room kept for them."""
-    return [held.subject for held in world.cycle.preempting.held(world.cache.snapshot())]
+    return [held.subject for held in world.cycle.preempting.as_nominated(world.cache.snapshot())]
 
 
 def test_from_the_plan_to_the_binding() -> None:

@@ -91,4 +91,4 @@ def test_what_is_long_gone_is_not_carried_along() -> None:
     assert ledger.nodes.classes < 9000
     assert ledger.nodes.height < 9000
     assert ledger.nodes == {"n1": {BATCH_CPU: 7, "pods": 1}}
-    assert ledger.homes(WorkloadId.pod("stays")) == {"n1": 1}
+    assert ledger.members_by_node(WorkloadId.pod("stays")) == {"n1": 1}

@@ -61,10 +61,10 @@ def test_homes_of_a_job() -> None:
         charged(name, on, gang=in_group("g")) for name, on in (("a", "n1"), ("b", "n2"), ("c", "n2"), ("d", "n9"))
     ]
     slots = filled(*members, charged("e", "n1"))
-    assert slots.homes(own, table) == {"n1": 1, "n2": 2, "n9": 1}
+    assert slots.members_by_node(own, table) == {"n1": 1, "n2": 2, "n9": 1}
     slots.pop("uid-b")
-    assert slots.homes(own, table) == {"n1": 1, "n2": 1, "n9": 1}
-    assert slots.homes(WorkloadId.gang("default/none"), table) == {}
+    assert slots.members_by_node(own, table) == {"n1": 1, "n2": 1, "n9": 1}
+    assert slots.members_by_node(WorkloadId.gang("default/none"), table) == {}
 
 
 def test_another_table_is_read_again() -> None:

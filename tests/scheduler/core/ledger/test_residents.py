@@ -37,11 +37,11 @@ def test_what_is_told_of_a_resident() -> None:
     ]
     assert (found.priorities.tolist(), found.started.tolist()) == ([7, 0, 7], [3.0, 0.0, 3.0])
     assert found.class_requests[found.classes].tolist() == [[500, 1]] * 3
-    assert ledger.homes(WorkloadId.gang("default/g")) == {"n2": 1, "n9": 1, "n3": 1}
+    assert ledger.members_by_node(WorkloadId.gang("default/g")) == {"n2": 1, "n9": 1, "n3": 1}
     ledger.forget("uid-a")
     again = ledger.residents(take(NODES, ledger.nodes))
     assert (again.rows.tolist(), again.pods[0], again.charges[0]) == ([-1, -1, 2], None, None)
-    assert ledger.homes(WorkloadId.gang("default/none")) == {}
+    assert ledger.members_by_node(WorkloadId.gang("default/none")) == {}
 
 
 steps = st.lists(

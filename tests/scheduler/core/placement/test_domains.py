@@ -24,7 +24,7 @@ def nodes() -> Any:
     ).traits
 
 
-def terrain(*multiples: int) -> TopologyDomains:
+def topology_domains(*multiples: int) -> TopologyDomains:
     levels = tuple(TopologyLevel(key, True, multiple) for key, multiple in zip(KEYS, multiples, strict=True))
     return TopologyDomains(domains_of(nodes(), KEYS), levels)
 
@@ -54,7 +54,7 @@ def test_slots_are_multiples_of_their_level_and_of_those_inside(
 ) -> None:
     """A rack of five places holds four members that come in pairs, and its block counts those four."""
     room = np.array([2, 3, 3, 5, 9, 9], np.int64)
-    assert terrain(*multiples).slots(room, level).tolist() == held
+    assert topology_domains(*multiples).slots(room, level).tolist() == held
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_slots_are_multiples_of_their_level_and_of_those_inside(
 def test_allot_fills_few_domains_well(want: int, rows: list[int]) -> None:
     """In block b1: the rack that is filled best by the last of them."""
     room = np.array([2, 3, 3, 5, 9, 9], np.int64)
-    assert terrain(1, 1).allot(room, want, 0, 0).tolist() == rows
+    assert topology_domains(1, 1).allot(room, want, 0, 0).tolist() == rows
 
 
 def test_allot_gives_whole_multiples() -> None:
     """Five wanted in pairs are four."""
-    assert len(terrain(2, 1).allot(np.array([2, 3, 3, 5, 9, 9], np.int64), 5, 0, 0)) == 4
+    assert len(topology_domains(2, 1).allot(np.array([2, 3, 3, 5, 9, 9], np.int64), 5, 0, 0)) == 4
 
 
 def test_everywhere_goes_over_the_widest_domains() -> None:
     """The block that holds all with the least to spare, and never a node outside."""
     room = np.array([2, 3, 3, 5, 9, 0], np.int64)
-    assert terrain(1, 1).everywhere(room, 4).tolist() == [3, 3, 3, 3]
-    assert terrain(1, 1).everywhere(room, 20).tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3]
-    assert terrain(1, 1).everywhere(np.zeros(6, np.int64), 3).tolist() == []
+    assert topology_domains(1, 1).everywhere(room, 4).tolist() == [3, 3, 3, 3]
+    assert topology_domains(1, 1).everywhere(room, 20).tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3]
+    assert topology_domains(1, 1).everywhere(np.zeros(6, np.int64), 3).tolist() == []

@@ -30,7 +30,7 @@ def test_held_as_assignments_of_any_snapshot() -> None:
     kept = Nominations(Ledger())
     assert kept.add(plan, arena.snapshot, 99.0, "q") == ()
     wider = Arena((node("n0"), *TWO)).snapshot
-    (held,) = kept.held(wider)
+    (held,) = kept.as_nominated(wider)
     assert held.subject == WorkloadId.pod("default/hp") and held.priority == 100
     assert [wider.names[assignment.row] for assignment in held.assignments] == [plan.eviction.placements[0].node]
 
@@ -43,7 +43,7 @@ def test_a_higher_one_takes_the_nodes() -> None:
     _, high = planned([waiting(priority=60)])
     (dropped,) = kept.add(high, arena.snapshot, 99.0, "q")
     assert dropped.subject == WorkloadId.gang("default/train") and set(dropped.uids) == {"uid-w0", "uid-w1"}
-    assert [held.subject for held in kept.held(arena.snapshot)] == [WorkloadId.pod("default/hp")]
+    assert [held.subject for held in kept.as_nominated(arena.snapshot)] == [WorkloadId.pod("default/hp")]
 
 
 def test_equals_stay() -> None:
@@ -52,7 +52,7 @@ def test_equals_stay() -> None:
     kept.add(one, arena.snapshot, 99.0, "q")
     _, other = planned([waiting()])
     assert kept.add(other, arena.snapshot, 99.0, "q") == ()
-    assert len(kept.held(arena.snapshot)) == 2
+    assert len(kept.as_nominated(arena.snapshot)) == 2
 
 
 def test_swept() -> None:
@@ -83,4 +83,4 @@ def test_restored_from_status() -> None:
         kept = Nominations(Ledger())
         found = candidate(pods, gang(2))
         assert kept.restore(found, {pod.uid: pod for pod in pods}, Arena(TWO).snapshot, 99.0) is expected
-        assert len(kept.held(Arena(TWO).snapshot)) == expected
+        assert len(kept.as_nominated(Arena(TWO).snapshot)) == expected
