@@ -213,9 +213,9 @@ class TickResult(msgspec.Struct, frozen=True):
         """Without the cuts, which happened before it; limits of single pods where they were to be written."""
         limits = {limit.knob: limit.decision for limit in self.limits.of_all}
         limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
-        orders = (order.decision for order in self.evictions.orders)
+        requests = (request.decision for request in self.evictions.requests)
         about_lending = (*self.lent_decisions, *self.offered.every_decision)
-        return (*about_lending, *limits.values(), *self.evictions.decisions, *orders)
+        return (*about_lending, *limits.values(), *self.evictions.decisions, *requests)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:
@@ -282,12 +282,12 @@ class Brake(Protocol):
 class Evictor(Protocol):
     """Asks for the end of pods; never waits."""
 
-    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
-        """Queue the orders, once `record` is safe on the disk."""
+    def submit(self, requests: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
+        """Queue the requests, once `record` is safe on the disk."""
         ...
 
     def drain(self) -> tuple[EvictionOutcome, ...]:
-        """What came of orders since the last call."""
+        """What came of requests since the last call."""
         ...
 
 

@@ -81,12 +81,12 @@ class Recording:
 
 
 class _RecordedEvictor:
-    """What came of orders when they were really given."""
+    """What came of requests when they were really given."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
-    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
+    def submit(self, requests: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Nobody to ask."""
 
     def drain(self) -> tuple[EvictionOutcome, ...]:

@@ -79,7 +79,7 @@ class Tick:
         # 6 act
         outcomes = ports.executor.apply(writes, seen.brake_cuts)
         ports.brake.arm(limits.watch(evictions.last_resort))
-        ports.evictor.submit(evictions.orders, evicting.record)
+        ports.evictor.submit(evictions.requests, evicting.record)
         # lend no more than requested where a limit is not in force
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
         enforcement, unenforced = find_unenforced(state.enforcement, limits, seen, failures, ceilings_wanted=suppresses)

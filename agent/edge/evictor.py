@@ -74,7 +74,7 @@ class ApiEvictor:
         self._dry = dry
         self._saved = self._record = saved or EvictionRecord()
         self._queue = RequestQueue()
-        # Orders to notify that are not safe on the disk yet; one in the queue has been told, and lacks its annotation.
+        # Requests to notify that are not safe on the disk yet; one in the queue has been told, it lacks the annotation.
         self._notices = RequestQueue()
         self._in_flight: set[str] = set()
         self._wake = asyncio.Event()
@@ -94,24 +94,24 @@ class ApiEvictor:
 
     @property
     def waiting(self) -> int:
-        """Orders the API server has not answered yet."""
+        """Requests the API server has not answered yet."""
         return len(self._notices) + len(self._queue) + len(self._in_flight)
 
-    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
-        """Queue the orders; none leaves before `record` is safe on the disk."""
+    def submit(self, requests: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
+        """Queue the requests; none leaves before `record` is safe on the disk."""
         if self._dry:
-            for order in orders:
-                self._say_only(order)
+            for request in requests:
+                self._say_only(request)
             return
         self._record = record
-        for order in orders:
-            self._notices.withdraw(order.uid)
-            self._put(order, self._notices if order.kind is EvictionRequestKind.NOTIFY else self._queue)
-        if orders or record != self._saved:
+        for request in requests:
+            self._notices.withdraw(request.uid)
+            self._put(request, self._notices if request.kind is EvictionRequestKind.NOTIFY else self._queue)
+        if requests or record != self._saved:
             self._wake.set()
 
     def drain(self) -> tuple[EvictionOutcome, ...]:
-        """What came of orders since the last call, oldest first."""
+        """What came of requests since the last call, oldest first."""
         taken = tuple(self._outcomes)
         self._outcomes.clear()
         self._checkpointed.clear()
@@ -147,7 +147,7 @@ class ApiEvictor:
                 await self._rest()
 
     async def _record_is_safe(self) -> bool:
-        """The newest record is on the disk; where that failed every order has failed with it."""
+        """The newest record is on the disk; where that failed every request has failed with it."""
         while (record := self._record) != self._saved:
             try:
                 await asyncio.to_thread(self._around.save, record)
@@ -163,30 +163,30 @@ class ApiEvictor:
         if text != self._save_error:
             log.error("nothing is evicted", error=text, effect="a restart would forget it; tried again each tick")
             self._save_error = text
-        for order in self._notices.clear():
-            self._give_up(order, text, told=False)
-        for order in self._queue.clear():
-            self._give_up(order, text)
+        for request in self._notices.clear():
+            self._give_up(request, text, told=False)
+        for request in self._queue.clear():
+            self._give_up(request, text)
 
     def _tell_notices(self) -> None:
         """By the node's own socket at once; annotation and Event follow when the API server can be reached."""
-        for order in self._notices.clear():
-            deadline = order.decision.at_seconds if order.deadline_seconds is None else order.deadline_seconds
-            self._around.notify(PreemptionNotice(order.uid, deadline, words(order.decision.reason)))
-            self._finish(order, OutcomeKind.NOTIFIED)
-            self._put(order, self._queue)
+        for request in self._notices.clear():
+            deadline = request.decision.at_seconds if request.deadline_seconds is None else request.deadline_seconds
+            self._around.notify(PreemptionNotice(request.uid, deadline, words(request.decision.reason)))
+            self._finish(request, OutcomeKind.NOTIFIED)
+            self._put(request, self._queue)
 
-    def _put(self, order: EvictionRequest, queue: RequestQueue) -> None:
-        if (lost := queue.put(order, self._around.monotonic())) is not None:
+    def _put(self, request: EvictionRequest, queue: RequestQueue) -> None:
+        if (lost := queue.put(request, self._around.monotonic())) is not None:
             self.dropped += 1
-            self._give_up(lost, "too many orders wait: a newer one took the place", told=queue is self._queue)
+            self._give_up(lost, "too many requests wait: a newer one took the place", told=queue is self._queue)
 
     def _start(self, tasks: asyncio.TaskGroup) -> None:
         now = self._around.monotonic()
-        for order in self._queue.expire(now):
-            self._give_up(order, f"the API server did not take it within {LONGEST_SECONDS:.0f} s")
+        for request in self._queue.expire(now):
+            self._give_up(request, f"the API server did not take it within {LONGEST_SECONDS:.0f} s")
         for waiting in self._queue.take(now, self._in_flight, _IN_FLIGHT - len(self._in_flight)):
-            self._in_flight.add(waiting.order.uid)
+            self._in_flight.add(waiting.request.uid)
             tasks.create_task(self._carry_out(waiting))
 
     async def _rest(self) -> None:
@@ -197,104 +197,104 @@ class ApiEvictor:
                 await self._wake.wait()
 
     async def _carry_out(self, waiting: QueuedRequest) -> None:
-        order = waiting.order
+        request = waiting.request
         try:
-            await self._explain(order)
-            if order.kind is EvictionRequestKind.EVICT:
-                await self._evict(order)
-                self._finish(order, OutcomeKind.EVICTED)
+            await self._explain(request)
+            if request.kind is EvictionRequestKind.EVICT:
+                await self._evict(request)
+                self._finish(request, OutcomeKind.EVICTED)
         except KubernetesFault as fault:
             await self._settle(waiting, fault)
         finally:
-            self._in_flight.discard(order.uid)
+            self._in_flight.discard(request.uid)
             self._wake.set()
 
-    async def _explain(self, order: EvictionRequest) -> None:
+    async def _explain(self, request: EvictionRequest) -> None:
         """Annotate the pod. Whatever fails of that, a webhook as well, does not keep the node short of memory."""
         try:
-            await self._annotate(order)
+            await self._annotate(request)
         except KubernetesFault as fault:
             verdict = _verdict(fault)
-            if verdict is OutcomeKind.GONE or (verdict is None and order.kind is EvictionRequestKind.NOTIFY):
+            if verdict is OutcomeKind.GONE or (verdict is None and request.kind is EvictionRequestKind.NOTIFY):
                 raise
-            log.warning("pod not annotated", pod=f"{order.namespace}/{order.name}", error=str(fault))
+            log.warning("pod not annotated", pod=f"{request.namespace}/{request.name}", error=str(fault))
 
-    async def _annotate(self, order: EvictionRequest, outcome: OutcomeKind | None = None) -> None:
+    async def _annotate(self, request: EvictionRequest, outcome: OutcomeKind | None = None) -> None:
         """With the uid in the patch a pod of the same name that was made since is refused, not touched."""
-        body = {"metadata": {"uid": order.uid, "annotations": {ANNOTATION: annotation(order, outcome)}}}
-        await self._request("PATCH", order, "", body, PatchKind.MERGE.value, _ANNOTATION_SECONDS)
+        body = {"metadata": {"uid": request.uid, "annotations": {ANNOTATION: annotation(request, outcome)}}}
+        await self._send("PATCH", request, "", body, PatchKind.MERGE.value, _ANNOTATION_SECONDS)
 
-    async def _evict(self, order: EvictionRequest) -> None:
-        options: dict[str, Any] = {"preconditions": {"uid": order.uid}}
-        if order.grace_seconds is not None:
-            options["gracePeriodSeconds"] = order.grace_seconds
+    async def _evict(self, request: EvictionRequest) -> None:
+        options: dict[str, Any] = {"preconditions": {"uid": request.uid}}
+        if request.grace_seconds is not None:
+            options["gracePeriodSeconds"] = request.grace_seconds
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
-            "metadata": {"name": order.name, "namespace": order.namespace},
+            "metadata": {"name": request.name, "namespace": request.namespace},
             "deleteOptions": options,
         }
-        await self._request("POST", order, "eviction", body, "application/json", _TIMEOUT_SECONDS)
+        await self._send("POST", request, "eviction", body, "application/json", _TIMEOUT_SECONDS)
 
-    async def _request(
-        self, method: str, order: EvictionRequest, subresource: str, body: Any, content_type: str, seconds: float
+    async def _send(
+        self, method: str, request: EvictionRequest, subresource: str, body: Any, content_type: str, seconds: float
     ) -> None:
-        path = path_of("v1/pods", namespace=order.namespace, name=order.name, subresource=subresource)
+        path = path_of("v1/pods", namespace=request.namespace, name=request.name, subresource=subresource)
         content = msgspec.json.encode(body)
         await self._client.request(method, path, body=content, content_type=content_type, timeout_seconds=seconds)
 
     async def _settle(self, waiting: QueuedRequest, fault: KubernetesFault) -> None:
-        order, kind = waiting.order, _verdict(fault)
+        request, kind = waiting.request, _verdict(fault)
         if kind is None:
             self.retries += 1
-            log.info("order waits", pod=f"{order.namespace}/{order.name}", error=str(fault))
+            log.info("request waits", pod=f"{request.namespace}/{request.name}", error=str(fault))
             self._queue.retry(waiting, self._around.monotonic(), fault.retry_after_seconds)
             return
-        self._finish(order, kind, fault.what, fault.retry_after_seconds)
+        self._finish(request, kind, fault.what, fault.retry_after_seconds)
         if kind is not OutcomeKind.GONE:
-            await self._correct(order, kind)
+            await self._correct(request, kind)
 
-    async def _correct(self, order: EvictionRequest, outcome: OutcomeKind) -> None:
+    async def _correct(self, request: EvictionRequest, outcome: OutcomeKind) -> None:
         """The annotation of a pod that lives on says so."""
         try:
-            await self._annotate(order, outcome)
+            await self._annotate(request, outcome)
         except KubernetesFault as fault:
-            log.info("annotation not corrected", pod=f"{order.namespace}/{order.name}", error=str(fault))
+            log.info("annotation not corrected", pod=f"{request.namespace}/{request.name}", error=str(fault))
 
-    def _give_up(self, order: EvictionRequest, detail: str, told: bool = True) -> None:
+    def _give_up(self, request: EvictionRequest, detail: str, told: bool = True) -> None:
         """A notice that was `told` to the pod lacks but its annotation, which is no failure to act on."""
-        if order.kind is EvictionRequestKind.NOTIFY and told:
-            log.info("pod not annotated", pod=f"{order.namespace}/{order.name}", error=detail)
+        if request.kind is EvictionRequestKind.NOTIFY and told:
+            log.info("pod not annotated", pod=f"{request.namespace}/{request.name}", error=detail)
         else:
-            self._finish(order, OutcomeKind.FAILED, detail)
+            self._finish(request, OutcomeKind.FAILED, detail)
 
     def _finish(
-        self, order: EvictionRequest, kind: OutcomeKind, detail: str = "", retry_after_seconds: float = 0.0
+        self, request: EvictionRequest, kind: OutcomeKind, detail: str = "", retry_after_seconds: float = 0.0
     ) -> None:
         """Keep the outcome, count it, say it in the log and in Events."""
-        reason = order.decision.reason.value
+        reason = request.decision.reason.value
         self._evictions[reason, kind.value] += 1
-        self._outcomes.append(EvictionOutcome(order.uid, kind, self._around.seconds(), detail, retry_after_seconds))
+        self._outcomes.append(EvictionOutcome(request.uid, kind, self._around.seconds(), detail, retry_after_seconds))
         say = log.warning if kind is OutcomeKind.FAILED else log.info
-        say("eviction", outcome=kind.value, text=sentence(order.decision), detail=detail)
+        say("eviction", outcome=kind.value, text=sentence(request.decision), detail=detail)
         if kind in _TOLD:
-            pod = ObjectRef(kind="Pod", name=order.name, namespace=order.namespace, uid=order.uid)
-            self._around.events.record(pod, reason, pod_message(order, kind, detail), warning=True)
-            self._around.events.record(self._around.node(), reason, node_message(order, kind, detail), warning=True)
+            pod = ObjectRef(kind="Pod", name=request.name, namespace=request.namespace, uid=request.uid)
+            self._around.events.record(pod, reason, pod_message(request, kind, detail), warning=True)
+            self._around.events.record(self._around.node(), reason, node_message(request, kind, detail), warning=True)
 
-    def _say_only(self, order: EvictionRequest) -> None:
-        key = (order.uid, order.decision.reason)
+    def _say_only(self, request: EvictionRequest) -> None:
+        key = (request.uid, request.decision.reason)
         if key in self._would_evict:
             return
         self._would_evict[key] = None
         if len(self._would_evict) > _KEPT_WORDS:
             del self._would_evict[next(iter(self._would_evict))]
-        self._evictions[order.decision.reason.value, _DRY] += 1
-        log.info("would evict", kind=order.kind.value, text=sentence(order.decision))
+        self._evictions[request.decision.reason.value, _DRY] += 1
+        log.info("would evict", kind=request.kind.value, text=sentence(request.decision))
 
 
 def _verdict(fault: KubernetesFault) -> OutcomeKind | None:
-    """What an answer means for the order; None: it may go better in a moment.
+    """What an answer means for the request; None: it may go better in a moment.
 
     Another uid is a conflict to the Eviction API and an immutable field to a patch. An overloaded server's 429 is plain
     text, without a reason. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.

@@ -78,7 +78,7 @@ class DecisionFeed:
             self._log(cut, at)
         for decision in news(self._last, result.own_decisions):
             self._tell(decision)
-        self._victims.extend(order.decision for order in result.evictions.orders)
+        self._victims.extend(request.decision for request in result.evictions.requests)
         # Not only news: what moved while it was not to be logged may rest at its new value since.
         for decision in result.own_decisions:
             logged, logged_at = self._logged.get(key_of(decision), (None, 0.0))

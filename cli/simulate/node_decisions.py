@@ -54,7 +54,7 @@ def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, no
             for limit in ordered
         ),
         needs=evictions.needs,
-        evictions=tuple(_eviction(order, facts.now) for order in evictions.orders),
+        evictions=tuple(_eviction(request, facts.now) for request in evictions.requests),
     )
 
 
@@ -65,9 +65,9 @@ def _kept(lent: NodeLending, facts: LendingFacts) -> Iterator[Decision]:
     return (decision for decision in kept if decision.value != final[decision.name])
 
 
-def _eviction(order: EvictionRequest, now: float) -> SimulatedEviction:
-    deadline = order.deadline_seconds
+def _eviction(request: EvictionRequest, now: float) -> SimulatedEviction:
+    deadline = request.deadline_seconds
     notice = None if deadline is None else deadline - now
     return SimulatedEviction(
-        f"{order.namespace}/{order.name}", order.decision, order.resource, notice, order.grace_seconds
+        f"{request.namespace}/{request.name}", request.decision, request.resource, notice, request.grace_seconds
     )

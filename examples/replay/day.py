@@ -122,7 +122,7 @@ class Day:
 class Nobody:
     """The evictor of a node without batch pods."""
 
-    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
+    def submit(self, requests: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
         """Nobody to evict."""
 
     def drain(self) -> tuple[EvictionOutcome, ...]:

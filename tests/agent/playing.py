@@ -68,12 +68,12 @@ class FakeEvictor:
     """Remembers what was asked for; outcomes are given by the test."""
 
     def __init__(self) -> None:
-        self.orders: list[EvictionRequest] = []
+        self.requests: list[EvictionRequest] = []
         self.record = EvictionRecord()
         self.outcomes: tuple[EvictionOutcome, ...] = ()
 
-    def submit(self, orders: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
-        self.orders.extend(orders)
+    def submit(self, requests: tuple[EvictionRequest, ...], record: EvictionRecord) -> None:
+        self.requests.extend(requests)
         self.record = record
 
     def drain(self) -> tuple[EvictionOutcome, ...]:

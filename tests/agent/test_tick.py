@@ -60,7 +60,7 @@ def test_only_orders_that_are_sent_are_remembered(tmp_path: Path, build: Any, mo
     """An agent that observes says each time who would go."""
     eviction = EvictionStrategy(memory_threshold_pct=2, memory_lower_pct=0)
     node = Scenario("v1_surge", tmp_path, build, AgentSettings(mode=mode, eviction=eviction))
-    told = [result for result in node.play_all() if result.evictions.orders]
+    told = [result for result in node.play_all() if result.evictions.requests]
     sends = mode is Mode.ENFORCE
     assert told and (len(told) > 1) == (not sends)
     assert all(bool(result.evicting.record.pending) == sends for result in told)
@@ -229,12 +229,12 @@ def test_thrashing_without_stalls_cannot_wait(tmp_path: Path, build: Any) -> Non
     values = [(one.value >> 20, one.reason) for one in told if one is not None]
     thrashing, calm = Reason.THRASHING, Reason.WITHIN_THRESHOLD
     assert values == [(100, calm), (200, calm), (300, thrashing), (400, thrashing)]
-    assert [(order.name, order.grace_seconds) for order in node.evictor.orders] == [("train", None), ("train", 1)]
-    assert "online pods read back" in node.evictor.orders[1].decision.detail
+    assert [(order.name, order.grace_seconds) for order in node.evictor.requests] == [("train", None), ("train", 1)]
+    assert "online pods read back" in node.evictor.requests[1].decision.detail
     assert node.brake.watch.signs == MemorySigns(8 * GIB * 3 // 100, 50)
     off = thrashing_node(tmp_path / "off", build, AgentSettings(eviction=EvictionStrategy(thrash_refault_pct=None)))
     off.play_all()
-    assert [order.grace_seconds for order in off.evictor.orders] == [None], "stalls alone tell nothing here"
+    assert [order.grace_seconds for order in off.evictor.requests] == [None], "stalls alone tell nothing here"
 
 
 def test_a_foreign_writer_of_pids_max(tmp_path: Path, build: Any) -> None:

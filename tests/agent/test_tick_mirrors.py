@@ -65,7 +65,7 @@ def told(result: TickResult) -> list[Any]:
     return [
         [amounts(decision) for decision in result.decisions],
         [(write.knob, write.value) for write in wrote],
-        [(order.uid, order.decision.value) for order in result.evictions.orders],
+        [(order.uid, order.decision.value) for order in result.evictions.requests],
         (result.ready, result.degraded_reason, published),
     ]
 
@@ -74,7 +74,7 @@ def test_nothing_is_lent_throttled_or_evicted_for_them(tmp_path: Path, build: An
     """Every number of every tick is that of a node without them, and so is its NodeMetric."""
     without = played(tmp_path / "without", build, "v1_surge")
     with_them = played(tmp_path / "with", build, "v1_surge", *PROGRAMS)
-    assert any(result.evictions.orders for result in without) and any(result.outcomes for result in without)
+    assert any(result.evictions.requests for result in without) and any(result.outcomes for result in without)
     for number, (one, other) in enumerate(zip(without, with_them, strict=True)):
         assert told(one) == told(other), number
 

@@ -1,6 +1,6 @@
 """Evictions of one tick: the needs, the pods that terminate already, and the next victims.
 
-Koordinator's rules and order of victims, and then what a victim's loss costs its job; as few victims as needed. A pod
+Koordinator's rules and request of victims, and then what a victim's loss costs its job; as few victims as needed. A pod
 that goes is credited until it should be gone, so that its slow end costs nobody else (docs/adr/0010).
 """
 
@@ -49,13 +49,13 @@ class EvictionFacts(msgspec.Struct, frozen=True):
 
 
 class Evictions(msgspec.Struct, frozen=True):
-    """`needs` explain each rule that is on, `orders` are to be carried out in order, `last_resort` is for the brake.
+    """`needs` explain each rule that is on, `requests` are to be carried out in order, `last_resort` is for the brake.
 
     `refaulted` is what online pods read back of what was taken from them, None where that is not known.
     """
 
     needs: tuple[Decision, ...] = ()
-    orders: tuple[EvictionRequest, ...] = ()
+    requests: tuple[EvictionRequest, ...] = ()
     last_resort: LastResort | None = None
     refaulted: Decision | None = None
 
@@ -73,7 +73,7 @@ def decide_evictions(
     *,
     sends: bool = True,
 ) -> tuple[EvictionMemory, Evictions]:
-    """One tick's needs and orders, and what to remember; where nobody `sends` orders, nothing of them.
+    """One tick's needs and requests, and what to remember; where nobody `sends` requests, nothing of them.
 
     Without complete facts nobody new is evicted; whoever was told goes at the deadline all the same, and the brake
     keeps the victims it has.
@@ -87,20 +87,20 @@ def decide_evictions(
     memory, killed = after_kills(memory, facts.kills, facts.pods, observation)
     memory, due = due_by_now(memory, facts.pods, facts.strategy, observation, urgent)
     known = _known(observation, usage, facts)
-    orders = [*killed, *due]
+    requests = [*killed, *due]
     if isinstance(known, Reason):
         needs = tuple(unknown(rule, known) for rule in rules_on(facts.strategy))
     else:
         needs, chosen = _chosen(memory, known, urgent)
         for victim in chosen:
-            memory, order = ordered_out(memory, victim, known, urgent)
-            orders.append(order)
+            memory, request = ordered_out(memory, victim, known, urgent)
+            requests.append(request)
     if not sends:
         memory = msgspec.structs.replace(memory, record=before)
     memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, observation, facts))
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, observation.at_seconds) for need in needs)
-    return memory, Evictions(decisions, tuple(orders), memory.last_resort, refaulted)
+    return memory, Evictions(decisions, tuple(requests), memory.last_resort, refaulted)
 
 
 def _known(observation: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:

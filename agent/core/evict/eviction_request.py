@@ -1,4 +1,4 @@
-"""Eviction orders, their outcomes, and the record that survives a restart."""
+"""Eviction requests, their outcomes, and the record that survives a restart."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EvictionRequest(msgspec.Struct, frozen=True):
 
 
 class OutcomeKind(StrEnum):
-    """What became of an order: BLOCKED by a disruption budget, GONE already, FAILED for now (API server away)."""
+    """What became of a request: BLOCKED by a disruption budget, GONE already, FAILED for now (API server away)."""
 
     NOTIFIED = "notified"
     CHECKPOINTED = "checkpointed"

@@ -17,7 +17,7 @@ _NOUNS = {Unit.BYTES: " of memory", Unit.MILLI_CPU: " of CPU"}
 
 
 class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The annotation; `outcome` is there once the order did not end the pod. Times are Unix seconds."""
+    """The annotation; `outcome` is there once the request did not end the pod. Times are Unix seconds."""
 
     kind: EvictionRequestKind
     text: str
@@ -27,10 +27,10 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: OutcomeKind | None = None
 
 
-def annotation(order: EvictionRequest, outcome: OutcomeKind | None = None) -> str:
+def annotation(request: EvictionRequest, outcome: OutcomeKind | None = None) -> str:
     """The annotation's value."""
-    text = sentence(order.decision)
-    told = _Told(order.kind, text, order.decision, order.grace_seconds, order.deadline_seconds, outcome)
+    text = sentence(request.decision)
+    told = _Told(request.kind, text, request.decision, request.grace_seconds, request.deadline_seconds, outcome)
     return msgspec.json.encode(told).decode()
 
 
@@ -41,24 +41,24 @@ def why(decision: Decision) -> str:
     return f"{text}; {decision.detail}" if decision.detail else text
 
 
-def pod_message(order: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
+def pod_message(request: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
     """For the pod's Event: what happened to it, and why."""
-    cause = why(order.decision)
+    cause = why(request.decision)
     match outcome:
         case OutcomeKind.NOTIFIED:
-            return f"Will be evicted {_when(order)}: {cause}"
+            return f"Will be evicted {_when(request)}: {cause}"
         case OutcomeKind.EVICTED:
-            grace = "" if order.grace_seconds is None else f" with {order.grace_seconds} s of grace"
+            grace = "" if request.grace_seconds is None else f" with {request.grace_seconds} s of grace"
             return f"Evicted{grace}: {cause}"
         case OutcomeKind.BLOCKED:
             return f"Not evicted, since a disruption budget forbids it: {cause} ({detail})"
     return f"Not evicted ({outcome.value}): {cause} ({detail})"
 
 
-def node_message(order: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
+def node_message(request: EvictionRequest, outcome: OutcomeKind, detail: str = "") -> str:
     """For the node's Event: which pod, and the same words."""
-    text = pod_message(order, outcome, detail)
-    return f"Pod {order.namespace}/{order.name} {text[0].lower()}{text[1:]}"
+    text = pod_message(request, outcome, detail)
+    return f"Pod {request.namespace}/{request.name} {text[0].lower()}{text[1:]}"
 
 
 def kill_message(kill: Kill) -> str:
@@ -68,8 +68,8 @@ def kill_message(kill: Kill) -> str:
     return f"{words(Reason.MEMORY_LAST_RESORT)}; {left} were left, the pod's end frees {freed}; {count} reached"
 
 
-def _when(order: EvictionRequest) -> str:
-    if order.deadline_seconds is None:
+def _when(request: EvictionRequest) -> str:
+    if request.deadline_seconds is None:
         return "as soon as it has reported a checkpoint"
-    seconds = max(round(order.deadline_seconds - order.decision.at_seconds), 0)
+    seconds = max(round(request.deadline_seconds - request.decision.at_seconds), 0)
     return f"within {seconds} s, earlier once it has reported a checkpoint"

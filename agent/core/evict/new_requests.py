@@ -1,7 +1,7 @@
-"""New eviction orders: pods told first where there is time, evicted, or hurried where memory cannot wait.
+"""New eviction requests: pods told first where there is time, evicted, or hurried where memory cannot wait.
 
 A killed pod is evicted too, so that its containers do not start again where they are. Until the API server has answered
-an order is believed as long as it may wait for that: more victims would not be evicted any sooner.
+a request is believed as long as it may wait for that: more victims would not be evicted any sooner.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def ordered_out(
         reason=need.rule,
         hurried=bool(why),
     )
-    order = _request(pod, pending, now, _why_this(victim, why), grace)
+    request = _request(pod, pending, now, _why_this(victim, why), grace)
     if notice:
-        order = msgspec.structs.replace(order, kind=EvictionRequestKind.NOTIFY, deadline_seconds=now + notice)
-    return memory.ordered(pod.uid, pending).rested(now, of_memory=need.of_memory), order
+        request = msgspec.structs.replace(request, kind=EvictionRequestKind.NOTIFY, deadline_seconds=now + notice)
+    return memory.ordered(pod.uid, pending).rested(now, of_memory=need.of_memory), request
 
 
 def _why_this(victim: EvictionVictim, urgent: str) -> str:
@@ -82,7 +82,7 @@ def due_by_now(
 
     Who was told is let go again where evictions were switched off meanwhile.
     """
-    orders = []
+    requests = []
     hurries_others = bool(urgent) and strategy.enable and bool(memory.ending)
     for pod in (pods or ()) if memory.record.pending or hurries_others else ():
         victim = memory.record.pending.get(pod.uid) or (_deleted(pod, observation) if hurries_others else None)
@@ -96,13 +96,13 @@ def due_by_now(
             pending = _evicted_now(victim, pod, observation, grace)
             pending = msgspec.structs.replace(pending, hurried=bool(urgent))
             detail = urgent if urgent else "its notice is over"
-            orders.append(_request(pod, pending, observation.at_seconds, detail, grace))
+            requests.append(_request(pod, pending, observation.at_seconds, detail, grace))
             memory = memory.ordered(pod.uid, pending)
-    return memory, tuple(orders)
+    return memory, tuple(requests)
 
 
 def _grace(pod: Pod, strategy: EvictionStrategy, hurried: bool) -> int | None:
-    """What the order asks for; None where it is the pod's own."""
+    """What the request asks for; None where it is the pod's own."""
     if hurried:
         return _URGENT_GRACE_SECONDS
     allowed = strategy.grace_seconds(pod.spec.grace_seconds)
@@ -136,7 +136,7 @@ def after_kills(
     memory: EvictionMemory, kills: Iterable[Kill], pods: tuple[Pod, ...] | None, observation: Observation
 ) -> tuple[EvictionMemory, tuple[EvictionRequest, ...]]:
     """Pods whose processes the brake's thread killed are evicted in the API too; one that hit nobody was gone."""
-    orders = []
+    requests = []
     for kill in kills:
         victim, now = kill.victim, observation.at_seconds
         if not kill.processes or (pods is not None and all(pod.uid != victim.uid for pod in pods)):
@@ -150,13 +150,13 @@ def after_kills(
             hurried=True,
         )
         detail = f"{amount(kill.available_bytes, unit_of(USED_MEMORY))} were left, {kill.processes} processes killed"
-        orders.append(_request(victim, pending, now, detail, _URGENT_GRACE_SECONDS))
+        requests.append(_request(victim, pending, now, detail, _URGENT_GRACE_SECONDS))
         memory = memory.ordered(victim.uid, pending).rested(now, of_memory=True)
-    return memory, tuple(orders)
+    return memory, tuple(requests)
 
 
 class _Named(Protocol):
-    """What an order needs of a pod, or of a victim that was prepared."""
+    """What a request needs of a pod, or of a victim that was prepared."""
 
     @property
     def uid(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Orders about pods: told, sent, answered; never before the record is safe, never more than agreed."""
+"""Requests about pods: told, sent, answered; never before the record is safe, never more than agreed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVICTED, NOTIFIED = OutcomeKind.EVICTED, OutcomeKind.NOTIFIED
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def order(
+def request(
     name: str = "a", kind: EvictionRequestKind = EvictionRequestKind.EVICT, uid: str = "", **more: Any
 ) -> EvictionRequest:
     reason = Reason.BE_MEMORY_EVICT
@@ -54,7 +54,7 @@ def order(
 
 
 def notice(name: str = "a") -> EvictionRequest:
-    return order(name, EvictionRequestKind.NOTIFY, deadline_seconds=130.0)
+    return request(name, EvictionRequestKind.NOTIFY, deadline_seconds=130.0)
 
 
 def refusal(status: int, reason: str = "", message: str = "no", **details: Any) -> Answer:
@@ -168,7 +168,7 @@ def test_a_pod_is_told_and_evicted(world: World) -> None:
     """Annotation, then the Eviction of just that pod; Events on pod and node; counted."""
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         (outcome,) = await rig.answered()
         assert outcome == EvictionOutcome("uid-a", EVICTED, 1000.0)
 
@@ -194,7 +194,7 @@ def test_a_shortened_grace_is_sent(world: World) -> None:
     """Zero too."""
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(grace_seconds=0),), KEPT)
+        rig.evictor.submit((request(grace_seconds=0),), KEPT)
         await rig.answered()
 
     world.play(scene)
@@ -243,7 +243,7 @@ def test_what_an_answer_means(world: World, answer: Answer, kind: OutcomeKind, w
     world.on("POST", EVICTION, answer)
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         (outcome,) = await rig.answered()
         assert (outcome.kind, outcome.retry_after_seconds) == (kind, wait) and detail in outcome.detail
         await rig.until(lambda: rig.evictor.waiting == 0)
@@ -278,7 +278,7 @@ def test_a_pod_that_cannot_be_annotated(world: World, answer: Answer, kind: Outc
     world.on("PATCH", POD, answer)
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         (outcome,) = await rig.answered()
         assert outcome.kind is kind
 
@@ -301,7 +301,7 @@ def test_what_may_pass_is_tried_again(world: World, answer: Answer) -> None:
     world.on("POST", EVICTION, answer, says({}, 201))
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         await rig.until(lambda: rig.evictor.retries == 1)
         assert not rig.outcomes and rig.evictor.waiting == 1
         rig.now = 0.5
@@ -323,7 +323,7 @@ def test_a_webhook_that_does_not_answer(world: World) -> None:
     world.on("PATCH", POD, silent)
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         (outcome,) = await rig.answered()
         assert outcome.kind is EVICTED
         going.set()
@@ -332,11 +332,11 @@ def test_a_webhook_that_does_not_answer(world: World) -> None:
 
 
 def test_an_absent_server_and_an_old_order(world: World) -> None:
-    """Nobody answers: the order waits, and after a minute the tick is to decide again."""
+    """Nobody answers: the request waits, and after a minute the tick is to decide again."""
 
     async def scene(rig: Rig) -> None:
         await world.server.stop()
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         await rig.until(lambda: rig.evictor.retries == 1)
         assert not rig.outcomes
         rig.now = LONGEST_SECONDS
@@ -349,13 +349,13 @@ def test_an_absent_server_and_an_old_order(world: World) -> None:
 
 
 def test_one_pods_trouble_is_not_anothers(world: World) -> None:
-    """Orders that wait leave their place to the ones behind them."""
+    """Requests that wait leave their place to the ones behind them."""
     names = "abcde"
     for name in names[:4]:
         world.on("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", plain(500))
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit(tuple(order(name) for name in names), KEPT)
+        rig.evictor.submit(tuple(request(name) for name in names), KEPT)
         (outcome,) = await rig.answered()
         assert (outcome.uid, outcome.kind) == ("uid-e", EVICTED)
 
@@ -379,7 +379,7 @@ def test_four_at_a_time(world: World) -> None:
         world.on("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", slow)
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit(tuple(order(name) for name in names), KEPT)
+        rig.evictor.submit(tuple(request(name) for name in names), KEPT)
         await rig.until(lambda: here == 4)
         assert rig.evictor.waiting == 7
         going.set()
@@ -400,9 +400,9 @@ def test_a_newer_order_waits_for_the_one_in_flight(world: World) -> None:
     world.on("POST", EVICTION, slow, says({}, 201))
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         await rig.until(lambda: ("POST", EVICTION) in world.seen)
-        rig.evictor.submit((order(grace_seconds=1),), KEPT)
+        rig.evictor.submit((request(grace_seconds=1),), KEPT)
         await asyncio.sleep(0.05)
         assert len(world.seen) == 2
         going.set()
@@ -413,7 +413,7 @@ def test_a_newer_order_waits_for_the_one_in_flight(world: World) -> None:
 
 
 def test_nothing_leaves_before_the_record_is_safe(world: World) -> None:
-    """An order that comes while the disk is busy waits for the record that came with it."""
+    """A request that comes while the disk is busy waits for the record that came with it."""
     first, second = EvictionRecord(memory_at_seconds=1.0), EvictionRecord(memory_at_seconds=2.0)
     disk, at_save = threading.Event(), list[int]()
 
@@ -423,9 +423,9 @@ def test_nothing_leaves_before_the_record_is_safe(world: World) -> None:
             disk.wait(20)
 
         rig.before_save = busy
-        rig.evictor.submit((order("a"),), first)
+        rig.evictor.submit((request("a"),), first)
         await rig.until(lambda: at_save == [0])
-        rig.evictor.submit((order("b"),), second)
+        rig.evictor.submit((request("b"),), second)
         disk.set()
         await rig.answered(2)
 
@@ -440,7 +440,7 @@ def test_a_record_is_kept_without_orders_and_once(world: World) -> None:
         rig.evictor.submit((), KEPT)
         await rig.until(lambda: rig.saves == [KEPT])
         rig.evictor.submit((), EvictionRecord(memory_at_seconds=1.0))
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         await rig.answered()
 
     assert world.play(scene).saves == [KEPT]
@@ -459,17 +459,17 @@ def test_what_the_disk_held_at_the_start_is_known(world: World) -> None:
 
 
 def test_without_a_disk_nothing_is_evicted(world: World) -> None:
-    """Orders fail, told and counted, and are taken again once the disk is back."""
+    """Requests fail, told and counted, and are taken again once the disk is back."""
 
     async def scene(rig: Rig) -> None:
         rig.disk_error = OSError(28, "No space left on device")
-        rig.evictor.submit((order("a"), notice("b")), KEPT)
+        rig.evictor.submit((request("a"), notice("b")), KEPT)
         outcomes = await rig.answered(2)
         assert {(outcome.uid, outcome.kind) for outcome in outcomes} == {("uid-a", FAILED), ("uid-b", FAILED)}
         assert "No space left" in outcomes[0].detail
         assert rig.evictor.save_failures == 1 and not world.seen and not rig.notices
         rig.disk_error = None
-        rig.evictor.submit((order("a"),), KEPT)
+        rig.evictor.submit((request("a"),), KEPT)
         assert (await rig.answered())[0].kind is EVICTED
 
     assert world.play(scene).saves == [KEPT]
@@ -479,8 +479,8 @@ def test_too_many_orders(world: World) -> None:
     """The oldest makes place for the newest, and fails; of one pod only the newest counts."""
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit(tuple(order(f"p{number}") for number in range(BOUND + 1)), KEPT)
-        rig.evictor.submit((order("p5", grace_seconds=1),), KEPT)
+        rig.evictor.submit(tuple(request(f"p{number}") for number in range(BOUND + 1)), KEPT)
+        rig.evictor.submit((request("p5", grace_seconds=1),), KEPT)
         outcomes = rig.evictor.drain()
         assert [(outcome.uid, outcome.kind) for outcome in outcomes] == [("uid-p0", FAILED)]
         assert rig.evictor.dropped == 1 and rig.evictor.waiting == BOUND
@@ -494,7 +494,7 @@ def test_a_notice_that_drops_an_eviction_says_so(world: World) -> None:
     """The annotation of a pod that was told waits in the same queue."""
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.submit((*(order(f"p{number}") for number in range(BOUND)), notice()), KEPT)
+        rig.evictor.submit((*(request(f"p{number}") for number in range(BOUND)), notice()), KEPT)
         kinds = {outcome.uid: outcome.kind for outcome in await rig.answered(BOUND + 1)}
         assert (kinds["uid-a"], kinds["uid-p0"], rig.evictor.dropped) == (NOTIFIED, FAILED, 1)
 
@@ -549,7 +549,7 @@ def test_the_end_of_a_notice_takes_its_place(world: World) -> None:
 
     async def scene(rig: Rig) -> None:
         rig.evictor.submit((notice(),), KEPT)
-        rig.evictor.submit((order(),), KEPT)
+        rig.evictor.submit((request(),), KEPT)
         assert [outcome.kind for outcome in await rig.answered()] == [EVICTED]
 
     assert world.play(scene).notices == []
@@ -588,7 +588,7 @@ def test_observing_sends_nothing(world: World) -> None:
 
     async def scene(rig: Rig) -> None:
         for _ in range(3):
-            rig.evictor.submit((order("a"), order("b"), notice("c")), KEPT)
+            rig.evictor.submit((request("a"), request("b"), notice("c")), KEPT)
         rig.evictor.checkpointed("uid-c")
         await asyncio.sleep(0.05)
         assert rig.evictor.drain() == () and rig.evictor.waiting == 0
@@ -607,7 +607,7 @@ def test_an_error_of_ours_leaves_no_trace(world: World) -> None:
 
         good, rig._save = rig._save, broken  # type: ignore[method-assign]
         evictor = rig.make()
-        evictor.submit((order(),), KEPT)
+        evictor.submit((request(),), KEPT)
         with pytest.raises(BaseExceptionGroup):
             await asyncio.wait_for(evictor.run(), 20)
         evictor._around = msgspec.structs.replace(evictor._around, save=good)
@@ -647,16 +647,16 @@ def test_a_real_budget_a_real_eviction_and_a_pod_made_again(tmp_path: Path) -> N
         await client.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
         uid = await ready_pod(client, "a")
         await client.create(budgets, budget)
-        rig.evictor.submit((order(uid=uid),), KEPT)
+        rig.evictor.submit((request(uid=uid),), KEPT)
         (blocked,) = await rig.answered()
         assert blocked.kind is BLOCKED and "budget b needs 1 healthy pods and has 1 currently" in blocked.detail
         await rig.until(lambda: rig.evictor.waiting == 0)
         told = (await client.get(POD, dict))["metadata"]["annotations"][ANNOTATION]
         assert json.loads(told)["outcome"] == "blocked"
         await client.delete(f"{budgets}/b")
-        rig.evictor.submit((order(uid="uid-of-another"),), KEPT)
+        rig.evictor.submit((request(uid="uid-of-another"),), KEPT)
         assert (await rig.answered())[0].kind is GONE
-        rig.evictor.submit((order(uid=uid, grace_seconds=7),), KEPT)
+        rig.evictor.submit((request(uid=uid, grace_seconds=7),), KEPT)
         assert (await rig.answered())[0].kind is EVICTED
         pod = await client.get(POD, dict)
         assert pod["metadata"]["deletionGracePeriodSeconds"] == 7

@@ -168,7 +168,7 @@ class Play:
 
 def names(evictions: Evictions) -> list[str]:
     """`kind name` of each order."""
-    return [f"{order.kind.value} {order.name}" for order in evictions.orders]
+    return [f"{order.kind.value} {order.name}" for order in evictions.requests]
 
 
 def terms(decision: Decision) -> dict[str, int]:

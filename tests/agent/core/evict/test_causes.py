@@ -68,9 +68,9 @@ CAUSES = {
 def test_the_victim_is_told_the_cause(happens: Any, expected: Reason) -> None:
     found = happens()
     assert names(found) == ["evict job"]
-    assert found.orders[0].decision.reason is expected
+    assert found.requests[0].decision.reason is expected
 
 
 def test_the_causes_are_told_apart() -> None:
-    reasons = [happens().orders[0].decision.reason for happens, _ in CAUSES.values()]
+    reasons = [happens().requests[0].decision.reason for happens, _ in CAUSES.values()]
     assert len(set(reasons)) == len(CAUSES)

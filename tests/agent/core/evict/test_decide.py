@@ -76,7 +76,7 @@ def test_memory_is_short() -> None:
     """The need says what is missing, the order whom it takes, what that frees and why; both are whole records."""
     told = costs(EvictionCost("a", "d/g", 1, 30.0))
     found = Play(batch("a", 1024), batch("b", 512), online("web", 4096)).tick(FULL, costs=told)
-    need, (order,) = found.needs[0], found.orders
+    need, (order,) = found.needs[0], found.requests
     missing = FULL * MIB - 10 * GIB * 68 // 100
     assert (need.value, need.reason, need.unit, need.policy) == (
         missing,
@@ -124,7 +124,7 @@ def test_a_pods_own_grace_counts() -> None:
     play.tick(FULL)
     play.tick(FULL, 0.1, outcomes=(outcome("a", OutcomeKind.EVICTED, 0.0),))
     assert reason(play, FULL, 300.0) is Reason.EVICTION_PENDING
-    assert play.tick(FULL, 302.0).orders
+    assert play.tick(FULL, 302.0).requests
 
 
 YEAR = 365 * 86_400.0
@@ -133,7 +133,7 @@ YEAR = 365 * 86_400.0
 def test_no_grace_is_believed_in_for_ever() -> None:
     """A pod may write a year into its spec: it gets five minutes, and then somebody else goes."""
     play = Play(batch("a", 1024, grace_seconds=YEAR), batch("b", 1024))
-    (order,) = play.tick(FULL).orders
+    (order,) = play.tick(FULL).requests
     assert (order.name, order.grace_seconds) == ("a", 300)
     play.tick(FULL, 0.1, outcomes=(outcome("a", OutcomeKind.EVICTED, 0.0),))
     play.change("a", deleting=True)
@@ -144,7 +144,7 @@ def test_no_grace_is_believed_in_for_ever() -> None:
 def test_a_notice_ends_with_no_longer_grace() -> None:
     play = Play(batch("a", 1024, grace_seconds=YEAR, eviction=notified(10.0)), batch("b", 1024))
     assert names(play.tick(FULL)) == ["notify a"]
-    (order,) = play.tick(FULL, 10.0).orders
+    (order,) = play.tick(FULL, 10.0).requests
     assert (order.kind, order.grace_seconds) == (EvictionRequestKind.EVICT, 300)
 
 
@@ -173,7 +173,7 @@ def test_urgency_hurries_whom_somebody_else_deletes(
     play = Play(holding, strategy=strategy)
     urgent = {"node_pressure": THRASHING}
     found = play.tick(FINE, look=urgent)
-    assert names(found) == expected and all(order.grace_seconds == 1 for order in found.orders)
+    assert names(found) == expected and all(order.grace_seconds == 1 for order in found.requests)
     assert names(play.tick(FINE, 1.0, look=urgent)) == []
 
 
@@ -275,13 +275,13 @@ def notified(seconds: float) -> EvictionTerms:
 def test_notice_first() -> None:
     """The pod has its time, is credited meanwhile, and goes at the deadline; never sooner, never twice."""
     play = Play(batch("a", 1024, eviction=notified(20.0)), batch("b", 1000))
-    (told,) = play.tick(FULL).orders
+    (told,) = play.tick(FULL).requests
     assert (told.kind, told.deadline_seconds, told.grace_seconds) == (EvictionRequestKind.NOTIFY, NOW + 20, None)
     assert told.decision.value == GIB
     assert play.memory.record.pending["a"].until_seconds > NOW + 50
     notified_outcome = (outcome("a", OutcomeKind.NOTIFIED, 1.0),)
     assert names(play.tick(FULL, 19.0, outcomes=notified_outcome)) == []
-    (order,) = play.tick(FULL, 20.0).orders
+    (order,) = play.tick(FULL, 20.0).requests
     assert (order.kind, order.name, order.grace_seconds) == (EvictionRequestKind.EVICT, "a", None)
     assert (order.decision.reason, order.decision.value) == (Reason.BE_MEMORY_EVICT, GIB)
     assert names(play.tick(FULL, 21.0)) == []
@@ -301,7 +301,7 @@ def test_how_long_a_notice_is(asked: float, longest: float, expected: str) -> No
     play = Play(batch("a", 1024, eviction=notified(asked)), strategy=EvictionStrategy(longest_notice_seconds=longest))
     found = play.tick(FULL)
     assert names(found) == [expected]
-    assert found.orders[0].deadline_seconds == (NOW + longest if expected == "notify a" else None)
+    assert found.requests[0].deadline_seconds == (NOW + longest if expected == "notify a" else None)
 
 
 def test_a_checkpoint_ends_the_notice() -> None:
@@ -336,7 +336,7 @@ def test_who_was_told_stays_where_evictions_are_switched_off() -> None:
     play.tick(FULL)
     play.strategy = EvictionStrategy(enable=False)
     found = play.tick(FULL, 20.0)
-    assert (found.needs, found.orders, found.last_resort) == ((), (), None) and not play.memory.record.pending
+    assert (found.needs, found.requests, found.last_resort) == ((), (), None) and not play.memory.record.pending
 
 
 THRASHING = CgroupPressure(memory_full=Stall(avg10_pct=10.0))
@@ -357,15 +357,15 @@ def test_memory_cannot_wait(used: int, look: dict[str, Any]) -> None:
     play = Play(*(batch(name, 200, eviction=notified(30.0)) for name in "ab"))
     play.memory = EvictionMemory(EvictionRecord(memory_at_seconds=NOW - 1))
     found = play.tick(used, look=look)
-    assert names(found) == ["evict a", "evict b"] and {order.grace_seconds for order in found.orders} == {1}
-    assert "memory" in found.orders[0].decision.detail.rpartition(";")[2]
+    assert names(found) == ["evict a", "evict b"] and {order.grace_seconds for order in found.requests} == {1}
+    assert "memory" in found.requests[0].decision.detail.rpartition(";")[2]
 
 
 def test_below_the_marks_it_can_wait() -> None:
     """Nine percent of waiting is not ten."""
     play = Play(batch("a", 1024))
     calm = CgroupPressure(memory_full=Stall(avg10_pct=9.9))
-    assert play.tick(FULL, look={"node_pressure": calm}).orders[0].grace_seconds is None
+    assert play.tick(FULL, look={"node_pressure": calm}).requests[0].grace_seconds is None
 
 
 def test_urgency_hurries_who_is_on_the_way_out() -> None:
@@ -374,7 +374,7 @@ def test_urgency_hurries_who_is_on_the_way_out() -> None:
     assert names(play.tick(FULL)) == ["evict b", "notify a"]
     urgent = {"node_pressure": THRASHING}
     found = play.tick(FULL, 1.0, look=urgent)
-    assert names(found) == ["evict a", "evict b"] and {order.grace_seconds for order in found.orders} == {1}
+    assert names(found) == ["evict a", "evict b"] and {order.grace_seconds for order in found.requests} == {1}
     assert names(play.tick(FULL, 2.0, look=urgent)) == []
 
 
@@ -393,7 +393,7 @@ def test_who_was_killed_is_evicted() -> None:
     """So that it does not start again here; memory rests, and what it still holds is credited."""
     play = Play(batch("a", 1024), batch("b", 1000))
     found = play.tick(FULL, kills=(kill("a"),))
-    (order,) = found.orders
+    (order,) = found.requests
     assert (order.name, order.grace_seconds, order.decision.reason) == ("a", 1, Reason.MEMORY_LAST_RESORT)
     assert (order.decision.value, order.resource) == (GIB, USED_MEMORY)
     assert order.decision.detail == "100Mi were left, 3 processes killed"
@@ -594,7 +594,7 @@ def test_by_request() -> None:
         "kubernetes.io/mid-cpu to free",
         "cpu to free",
     ]
-    (order,) = found.orders
+    (order,) = found.requests
     assert (order.resource, order.decision.value, order.decision.unit) == (BATCH_CPU, 600, Unit.MILLI_CPU)
     assert order.decision.terms == (Term("requested", 600),)
 
@@ -615,7 +615,7 @@ def test_the_order_of_the_pod_list_does_not_matter() -> None:
             seen(*listed, used=FULL),
             usage(*listed),
             EvictionFacts(node(), tuple(each.pod for each in listed), EvictionStrategy()),
-        )[1].orders
+        )[1].requests
         for listed in (pods, pods[::-1])
     ]
     assert orders[0] == orders[1] and len(orders[0]) == 3
@@ -655,14 +655,14 @@ def test_whatever_happens(steps: list[Any]) -> None:
             play.change(name, deleting=True)
         told = tuple(outcome(name, kind, at) for name, kind in answers)
         found = play.tick(used, at, outcomes=told, **unknown)
-        went = [order.uid for order in found.orders]
+        went = [order.uid for order in found.requests]
         assert len(went) == len(set(went)) and "web" not in went
         assert all(need.value >= 0 for need in found.needs)
         assert msgspec.json.decode(msgspec.json.encode(play.memory), type=EvictionMemory) == play.memory
         if unknown:
-            assert {order.decision.detail for order in found.orders} <= {"its notice is over"} | HURRIES
+            assert {order.decision.detail for order in found.requests} <= {"its notice is over"} | HURRIES
         elif all(need.value == 0 for need in found.needs):
-            assert all("missing" not in order.decision.detail for order in found.orders)
+            assert all("missing" not in order.decision.detail for order in found.requests)
 
 
 HURRIES = {"memory is about to run out"}

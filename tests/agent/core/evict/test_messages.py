@@ -68,10 +68,12 @@ POD_CASES = {
 }
 
 
-@pytest.mark.parametrize(("order", "outcome", "detail", "text"), POD_CASES.values(), ids=POD_CASES)
-def test_a_pods_owner_learns_what_and_why(order: EvictionRequest, outcome: OutcomeKind, detail: str, text: str) -> None:
+@pytest.mark.parametrize(("eviction", "outcome", "detail", "text"), POD_CASES.values(), ids=POD_CASES)
+def test_a_pods_owner_learns_what_and_why(
+    eviction: EvictionRequest, outcome: OutcomeKind, detail: str, text: str
+) -> None:
     """In words: no control files, no terms."""
-    assert pod_message(order, outcome, detail) == text
+    assert pod_message(eviction, outcome, detail) == text
 
 
 def test_the_node_hears_the_same() -> None:

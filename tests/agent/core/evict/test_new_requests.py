@@ -1,4 +1,4 @@
-"""New orders: what a victim hears first, what it hears at its deadline, and who is hurried."""
+"""New requests: what a victim hears first, what it hears at its deadline, and who is hurried."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def notifying(seconds: float, **more: Any) -> Holding:
 
 def test_a_pod_without_a_notice_is_evicted() -> None:
     """With its own grace; the record says what it frees, why, and who it is."""
-    memory, order = told(notifying(0.0))
-    assert (order.kind, order.name, order.grace_seconds, order.deadline_seconds) == (
+    memory, request = told(notifying(0.0))
+    assert (request.kind, request.name, request.grace_seconds, request.deadline_seconds) == (
         EvictionRequestKind.EVICT,
         "a",
         None,
         None,
     )
-    assert (order.decision.value, order.decision.reason) == (GIB, Reason.BE_MEMORY_EVICT)
-    assert order.decision.subject == "pod/d/a"
-    assert order.decision.detail == f"512Mi of {USED_MEMORY} missing; priority 5000; cheap"
+    assert (request.decision.value, request.decision.reason) == (GIB, Reason.BE_MEMORY_EVICT)
+    assert request.decision.subject == "pod/d/a"
+    assert request.decision.detail == f"512Mi of {USED_MEMORY} missing; priority 5000; cheap"
     found = memory.record.pending["a"]
     assert found.until_seconds == NOW + LONGEST_SECONDS + ending_seconds(30.0, GIB)
     assert (found.notified_until_seconds, found.hurried) == (None, False)
@@ -65,8 +65,8 @@ def test_a_pod_without_a_notice_is_evicted() -> None:
 
 def test_a_notice_has_a_deadline() -> None:
     """As long as the pod asks for, up to the longest; its end is believed in for so much longer."""
-    memory, order = told(notifying(40.0))
-    assert (order.kind, order.deadline_seconds) == (EvictionRequestKind.NOTIFY, NOW + 40)
+    memory, request = told(notifying(40.0))
+    assert (request.kind, request.deadline_seconds) == (EvictionRequestKind.NOTIFY, NOW + 40)
     found = memory.record.pending["a"]
     assert found.notified_until_seconds == NOW + 40
     assert found.until_seconds == NOW + 40 + LONGEST_SECONDS + ending_seconds(30.0, GIB)
@@ -76,9 +76,9 @@ def test_a_notice_has_a_deadline() -> None:
 
 def test_who_is_hurried_gets_no_notice() -> None:
     """And one second; only where memory is what is missing."""
-    memory, order = told(notifying(40.0), HURRY)
-    assert (order.kind, order.grace_seconds, order.deadline_seconds) == (EvictionRequestKind.EVICT, 1, None)
-    assert order.decision.detail.endswith(HURRY)
+    memory, request = told(notifying(40.0), HURRY)
+    assert (request.kind, request.grace_seconds, request.deadline_seconds) == (EvictionRequestKind.EVICT, 1, None)
+    assert request.decision.detail.endswith(HURRY)
     assert memory.record.pending["a"].hurried
     of_cpu = told(notifying(40.0), HURRY, rule=Reason.BE_CPU_EVICT, resource=USED_CPU)
     assert of_cpu[1].kind is EvictionRequestKind.NOTIFY and not of_cpu[0].record.pending["a"].hurried
@@ -86,7 +86,7 @@ def test_who_is_hurried_gets_no_notice() -> None:
 
 
 def test_a_grace_beyond_the_longest_is_shortened() -> None:
-    """The order says so."""
+    """The request says so."""
     long = batch("a", grace_seconds=9000.0)
     assert told(long)[1].grace_seconds == int(EvictionStrategy().longest_grace_seconds)
 
@@ -100,17 +100,17 @@ def pending(**more: Any) -> PendingVictim:
 def due(found: PendingVictim | None, urgent: str = "", **strategy: Any) -> tuple[EvictionMemory, list[EvictionRequest]]:
     holding = batch("a", grace_seconds=30.0)
     record = EvictionRecord(None, None, {} if found is None else {"a": found})
-    memory, orders = due_by_now(
+    memory, requests = due_by_now(
         EvictionMemory(record, begun=True), (holding.pod,), EvictionStrategy(**strategy), seen(holding), urgent
     )
-    return memory, list(orders)
+    return memory, list(requests)
 
 
 def test_a_notice_that_is_over_becomes_an_eviction() -> None:
     """At its deadline, not before; from then on it counts as asked to go now."""
     assert due(pending(notified_until_seconds=NOW + 1))[1] == []
-    memory, (order,) = due(pending(notified_until_seconds=NOW))
-    assert (order.kind, order.decision.detail, order.grace_seconds) == (
+    memory, (request,) = due(pending(notified_until_seconds=NOW))
+    assert (request.kind, request.decision.detail, request.grace_seconds) == (
         EvictionRequestKind.EVICT,
         "its notice is over",
         None,
@@ -122,16 +122,16 @@ def test_a_notice_that_is_over_becomes_an_eviction() -> None:
 
 def test_who_was_told_is_let_go_where_evictions_are_off() -> None:
     """Who was asked already stays asked."""
-    memory, orders = due(pending(notified_until_seconds=NOW - 1), enable=False)
-    assert (memory.record.pending, orders) == ({}, [])
+    memory, requests = due(pending(notified_until_seconds=NOW - 1), enable=False)
+    assert (memory.record.pending, requests) == ({}, [])
     asked, none = due(pending(), enable=False)
     assert (set(asked.record.pending), none) == ({"a"}, [])
 
 
 def test_memory_hurries_who_is_on_the_way() -> None:
     """Once."""
-    memory, (order,) = due(pending(accepted=True), HURRY)
-    assert (order.grace_seconds, order.decision.detail) == (1, HURRY)
+    memory, (request,) = due(pending(accepted=True), HURRY)
+    assert (request.grace_seconds, request.decision.detail) == (1, HURRY)
     found = memory.record.pending["a"]
     assert (found.hurried, found.accepted) == (True, False)
     assert due(found, HURRY)[1] == []
@@ -145,10 +145,10 @@ def test_pods_that_others_delete_are_hurried_too(fields: dict[str, Any], hurried
     """Those of best effort, where memory cannot wait."""
     holding = batch("a", **fields)
     memory = EvictionMemory(ending={"a": NOW - 5}, begun=True)
-    after, orders = due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), HURRY)
-    assert bool(orders) is hurried
+    after, requests = due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), HURRY)
+    assert bool(requests) is hurried
     if hurried:
-        assert (orders[0].grace_seconds, orders[0].decision.value) == (1, GIB)
+        assert (requests[0].grace_seconds, requests[0].decision.value) == (1, GIB)
         assert after.record.pending["a"].hurried
     assert due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), "")[1] == ()
 
@@ -160,13 +160,13 @@ def killed(processes: int = 3) -> Kill:
 def test_who_was_killed_is_evicted_too() -> None:
     """So that its containers do not start again here; one that hit nobody, or whose pod is gone, was gone."""
     holding = batch("a")
-    memory, (order,) = after_kills(EvictionMemory(begun=True), [killed()], (holding.pod,), seen(holding))
-    assert (order.kind, order.grace_seconds, order.decision.reason) == (
+    memory, (request,) = after_kills(EvictionMemory(begun=True), [killed()], (holding.pod,), seen(holding))
+    assert (request.kind, request.grace_seconds, request.decision.reason) == (
         EvictionRequestKind.EVICT,
         1,
         Reason.MEMORY_LAST_RESORT,
     )
-    assert order.decision.detail == "100Mi were left, 3 processes killed"
+    assert request.decision.detail == "100Mi were left, 3 processes killed"
     assert memory.record.pending["a"].hurried and memory.record.memory_at_seconds == NOW
     for kills, pods in (([killed(0)], (holding.pod,)), ([killed()], ())):
         assert after_kills(EvictionMemory(), kills, pods, seen(holding)) == (EvictionMemory(), ())
