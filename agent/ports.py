@@ -226,14 +226,14 @@ class TickResult(msgspec.Struct, frozen=True):
 
     def withdrawn(self, reason: Reason, later_seconds: float = 0.0) -> TickResult:
         """This tick as it looks so much later, when nothing is offered any more but what running pods hold."""
-        seen = msgspec.structs.replace(
+        observation = msgspec.structs.replace(
             self.observation,
             at_seconds=self.observation.at_seconds + later_seconds,
             monotonic_seconds=self.observation.monotonic_seconds + later_seconds,
         )
         return msgspec.structs.replace(
             self,
-            observation=seen,
+            observation=observation,
             lending=withheld(self.lending, reason),
             offered=self.offered.withdrawn(reason),
             outcomes=(),

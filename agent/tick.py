@@ -57,47 +57,51 @@ class Tick:
         about_limits = facts.for_limits()
         places = ports.observer.places(facts)
         owned = ports.executor.readings(knobs_to_read(state.limits, self._layout, places, about_limits))
-        seen = ports.observer.observe(facts, owned)
+        observation = ports.observer.observe(facts, owned)
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         # 2 estimate usage and windows, foresee production peaks
-        used, usage = measure(state.usage, seen, windows_of(facts.settings.colocation, self._settings.tick_seconds))
+        used, usage = measure(
+            state.usage, observation, windows_of(facts.settings.colocation, self._settings.tick_seconds)
+        )
         trained, foreseen = learn_and_predict(
-            state.prediction, used, facts.for_prediction(seen.at_seconds), self._settings.prediction
+            state.prediction, used, facts.for_prediction(observation.at_seconds), self._settings.prediction
         )
         # 3 compute reclaimable
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
-        known = facts.for_lending(metric, seen.at_seconds, seen.barred_millis)
+        known = facts.for_lending(metric, observation.at_seconds, observation.barred_millis)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
         # 4 decide limits and evictions
-        limited, limits = decide_limits(state.limits, self._layout, seen, usage, about_limits)
+        limited, limits = decide_limits(state.limits, self._layout, observation, usage, about_limits)
         about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
         sends = self._settings.mode is not Mode.OBSERVE
-        evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions, sends=sends)
+        evicting, evictions = decide_evictions(state.eviction, observation, usage, about_evictions, sends=sends)
         self.state = TickState(used, trained, limited, evicting, state.enforcement, state.offer)
         # 5 plan writes
-        writes = plan(limits.limits, seen.knobs)
+        writes = plan(limits.limits, observation.knobs)
         # 6 act
-        outcomes = ports.executor.apply(writes, seen.brake_cuts)
+        outcomes = ports.executor.apply(writes, observation.brake_cuts)
         ports.brake.arm(limits.watch(evictions.last_resort))
         ports.evictor.submit(evictions.requests, evicting.record)
         # lend no more than requested where a limit is not in force
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
-        enforcement, unenforced = find_unenforced(state.enforcement, limits, seen, failures, ceilings_wanted=suppresses)
+        enforcement, unenforced = find_unenforced(
+            state.enforcement, limits, observation, failures, ceilings_wanted=suppresses
+        )
         unenforced = (*unenforced, *of_unread(facts.unread_pods))
-        admitted = admitted_requests(facts.pods or (), seen.measured)
+        admitted = admitted_requests(facts.pods or (), observation.measured)
         lent = within_requests(lent, unenforced, admitted)
         # offer what is lent, and what running pods request in any case
         silent = None if sends else Reason.OBSERVING
         offering, offered = decide_offer(
-            state.offer, lent, facts.for_offer(usage, admitted, seen.monotonic_seconds, silent)
+            state.offer, lent, facts.for_offer(usage, admitted, observation.monotonic_seconds, silent)
         )
         self.state = msgspec.structs.replace(self.state, enforcement=enforcement, offer=offering)
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
-        told = report(usage, lent.final, seen.listed or (), seen.pressure, why)
+        told = report(usage, lent.final, observation.listed or (), observation.pressure, why)
         result = TickResult(
-            observation=seen,
+            observation=observation,
             facts=facts,
             used=used,
             usage=usage,

@@ -57,7 +57,7 @@ class EarlyTicks:
         self.fired[cause] += 1
 
     def ask(self, cause: WakeCause) -> None:
-        """A tick is due; `settle` starts it."""
+        """A tick is due; `wake_if_due` starts it."""
         self._owed.add(cause)
 
     def wake_if_due(self, now: float) -> None:

@@ -294,7 +294,7 @@ def _requested(pod: Pod, names: Iterable[str]) -> int:
 
 
 def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
-    usage, seen = result.usage, result.observation
+    usage, observation = result.usage, result.observation
     averages = usage.pods.get(pod.uid) if usage else None
     answer = agent_pb2.PodUsage(
         namespace=pod.namespace,
@@ -312,9 +312,9 @@ def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
         answer.aggregate.CopyFrom(codec.usage_to_wire(averages.aggregate))
         answer.containers.extend(_named(usage.containers.get(pod.uid, {})))
         answer.throttled_ratio = usage.throttled_ratio.get(pod.uid, 0.0)
-    if (traffic := seen.network.get(pod.uid)) is not None:
+    if (traffic := observation.network.get(pod.uid)) is not None:
         answer.received_bytes, answer.sent_bytes = traffic.received_bytes, traffic.sent_bytes
-    sample = seen.pods.get(pod.uid)
+    sample = observation.pods.get(pod.uid)
     if isinstance(sample, CgroupSample):
         if sample.disk is not None:
             answer.read_bytes, answer.written_bytes = sample.disk.read_bytes, sample.disk.written_bytes

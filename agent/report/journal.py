@@ -140,8 +140,10 @@ class RecordedTick(msgspec.Struct, frozen=True):
 
     @property
     def knobs(self) -> KnobReadings:
-        seen = self.observation
-        return KnobReadings(seen.knobs, seen.brake_cuts, seen.last_cut_monotonic, seen.unsaved)
+        observation = self.observation
+        return KnobReadings(
+            observation.knobs, observation.brake_cuts, observation.last_cut_monotonic, observation.unsaved
+        )
 
 
 _SAMPLE_FIELDS = CgroupSample.__struct_fields__[1:]
@@ -160,14 +162,14 @@ class LineWriter:
     def begin(self) -> None:
         """The next line is complete by itself, as after a head."""
         self._facts: ClusterFacts | None = None
-        self._seen = _EMPTY
+        self._last_observation = _EMPTY
 
     def line(self, result: TickResult) -> bytes:
-        seen, before = result.observation, self._seen
+        observation, before = result.observation, self._last_observation
         line = TickLine(
             facts=self._facts_change(result.facts),
             rest=msgspec.structs.replace(
-                seen,
+                observation,
                 kubepods=_NOTHING,
                 best_effort=_NOTHING,
                 burstable=None,
@@ -179,21 +181,22 @@ class LineWriter:
                 listed=None,
                 places=_NO_PLACES,
             ),
-            roots=_changes(_roots(seen), _roots(before)),
-            pods=_changes(seen.pods, before.pods),
+            roots=_changes(_roots(observation), _roots(before)),
+            pods=_changes(observation.pods, before.pods),
             containers={
-                uid: _changes(samples, before.containers.get(uid, {})) for uid, samples in seen.containers.items()
+                uid: _changes(samples, before.containers.get(uid, {}))
+                for uid, samples in observation.containers.items()
             },
-            host_applications=_changes(seen.host_applications, before.host_applications),
-            knobs=tuple(seen.knobs.items()),
+            host_applications=_changes(observation.host_applications, before.host_applications),
+            knobs=tuple(observation.knobs.items()),
             cuts=result.brake_cuts,
             kills=result.kills,
             ordered=result.ordered,
             outcomes=tuple(_outcome(outcome) for outcome in result.outcomes if outcome.error or outcome.dropped),
             decisions=result.decisions,
-            places=seen.places if _differ(seen.places, before.places) else UNSET,
+            places=observation.places if _differ(observation.places, before.places) else UNSET,
         )
-        self._facts, self._seen = result.facts, seen
+        self._facts, self._last_observation = result.facts, observation
         return msgspec.json.encode(line)
 
     def _facts_change(self, facts: ClusterFacts) -> FactsChange:
@@ -212,7 +215,7 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[JournalHead | RecordedT
 
     A last line that was cut off, as by a power failure, ends the journal without a fault.
     """
-    facts, seen, headed = ClusterFacts(None, None), _EMPTY, False
+    facts, observation, headed = ClusterFacts(None, None), _EMPTY, False
     for number, text in enumerate(lines, 1):
         if not text.endswith(b"\n"):
             return
@@ -225,14 +228,14 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[JournalHead | RecordedT
             if line.format != FORMAT:
                 what = f"is of journal format {line.format}; this version reads {FORMAT}"
                 raise ConfigurationFault(f"{where} line {number}", what, "replay it with the version that wrote it")
-            facts, seen, headed = ClusterFacts(None, None), _EMPTY, True
+            facts, observation, headed = ClusterFacts(None, None), _EMPTY, True
             yield line
             continue
         if not headed:
             raise ConfigurationFault(f"{where} line {number}", "comes before any head line", "give the whole file")
         facts = _facts_of(line.facts, facts)
-        seen = _observation_of(line, facts, seen)
-        yield RecordedTick(facts, seen, line.cuts, line.kills, line.ordered, line.outcomes, line.decisions)
+        observation = _observation_of(line, facts, observation)
+        yield RecordedTick(facts, observation, line.cuts, line.kills, line.ordered, line.outcomes, line.decisions)
 
 
 def _roots(observation: Observation) -> dict[str, CgroupSample | Missing]:

@@ -146,7 +146,7 @@ def _consumers(result: TickResult) -> _Series:
 
 
 def _pod(pod: Pod, result: TickResult) -> Iterator[tuple[str, MetricSample]]:
-    who, seen = (pod.namespace, pod.name), result.observation
+    who, observation = (pod.namespace, pod.name), result.observation
     averages = result.usage.pods.get(pod.uid) if result.usage else None
     if averages is not None and result.usage is not None:
         labels = (*who, pod.colocation.qos.value)
@@ -154,10 +154,10 @@ def _pod(pod: Pod, result: TickResult) -> Iterator[tuple[str, MetricSample]]:
         yield "pod_memory_usage_bytes", MetricSample(averages.last.memory_bytes, labels)
         if (ratio := result.usage.throttled_ratio.get(pod.uid)) is not None:
             yield "pod_throttled_ratio", MetricSample(ratio, labels)
-    if (traffic := seen.network.get(pod.uid)) is not None:
+    if (traffic := observation.network.get(pod.uid)) is not None:
         yield "pod_network_bytes_total", MetricSample(traffic.received_bytes, (*who, "received"))
         yield "pod_network_bytes_total", MetricSample(traffic.sent_bytes, (*who, "sent"))
-    sample = seen.pods.get(pod.uid)
+    sample = observation.pods.get(pod.uid)
     if isinstance(sample, CgroupSample) and sample.disk is not None:
         yield "pod_disk_bytes_total", MetricSample(sample.disk.read_bytes, (*who, "read"))
         yield "pod_disk_bytes_total", MetricSample(sample.disk.written_bytes, (*who, "written"))

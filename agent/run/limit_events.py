@@ -39,8 +39,10 @@ class LimitEvents:
 
     def _tell_news(self, result: TickResult) -> None:
         """The log has every decision."""
-        seen = result.observation
+        observation = result.observation
         failed = {outcome.write.knob for outcome in result.outcomes if outcome.error or outcome.dropped}
-        self._news, news = limit_news(self._news, result.limits.of_all, seen.knobs, failed, seen.monotonic_seconds)
+        self._news, news = limit_news(
+            self._news, result.limits.of_all, observation.knobs, failed, observation.monotonic_seconds
+        )
         for each in news:
             self._record(each.decision.reason.value, sentence(each.decision), warning=each.warning)

@@ -189,8 +189,8 @@ def decide_limits(
 ) -> tuple[LimitMemory, NodeLimits]:
     """Every limit of this tick, and the brake's plan until the next.
 
-    `seen.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms the
-    brake: it goes on with the last size and plan it knew.
+    `observation.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms
+    the brake: it goes on with the last size and plan it knew.
     """
     online = memory.cpus.after(observation)
     size = _size(observation, memory.size, facts, online.lost)
@@ -255,22 +255,22 @@ def _cut_for_waiting(scene: _Scene) -> int | None:
 
 
 def _situation(scene: _Scene, relief: Relief) -> tuple[QuotaCap, Situation]:
-    seen, usage, reading = scene.observation, scene.usage, scene.observation.knobs[scene.knobs.quota]
+    observation, usage, reading = scene.observation, scene.usage, scene.observation.knobs[scene.knobs.quota]
     remembered, stand = ownership(reading, scene.memory.quota)
-    elapsed = seen.monotonic_seconds - scene.memory.monotonic_seconds
+    elapsed = observation.monotonic_seconds - scene.memory.monotonic_seconds
     demand, unknown = _demand(scene)
     return remembered, Situation(
         strategy=scene.facts.suppress,
         ownership=msgspec.structs.replace(
-            stand, braked=_braked(seen), unsettled=scene.facts.unsettled, elapsed_seconds=elapsed
+            stand, braked=_braked(observation), unsettled=scene.facts.unsettled, elapsed_seconds=elapsed
         ),
-        at_seconds=usage.at_seconds if usage and demand else seen.at_seconds,
+        at_seconds=usage.at_seconds if usage and demand else observation.at_seconds,
         size=scene.size,
         demand=demand,
         window_full=usage is not None and usage.live_window_full,
         relief=relief,
         released=reading.original if isinstance(reading.original, int) else UNLIMITED,
-        period_lost=any(_is_lost(held, seen) for held in scene.knobs.fixed if held.knob.file == PERIOD_FILE),
+        period_lost=any(_is_lost(held, observation) for held in scene.knobs.fixed if held.knob.file == PERIOD_FILE),
         unknown=unknown,
     )
 
@@ -298,22 +298,22 @@ def _braked(observation: Observation) -> bool:
 
 
 def _cpus(scene: _Scene, situation: Situation) -> tuple[CpuListMemory, CpuLists]:
-    facts, state, seen = scene.facts, scene.memory.cpu_lists, scene.observation
+    facts, state, observation = scene.facts, scene.memory.cpu_lists, scene.observation
     if not wants_cpus(facts.suppress):
         if facts.suppress.enable and not _quota_in_force(scene, situation):
             # Nothing has taken the lists' place: they stand.
             return state, CpuLists()
-        return given_back(state, scene.layout, seen)
+        return given_back(state, scene.layout, observation)
     kept_free = (*facts.reserved_cpus, *facts.system_cpus)
     about = CpuSituation(
         situation=situation,
-        reading=seen.knobs[scene.knobs.cpuset],
+        reading=observation.knobs[scene.knobs.cpuset],
         pools=pools(facts.processors, kept_free, scene.pods) if facts.processors else None,
         cpus=len(facts.processors),
-        may_widen=may_widen(state, seen.monotonic_seconds),
+        may_widen=may_widen(state, observation.monotonic_seconds),
     )
     cap = dict(scene.memory.knob_schedule.caps).get(scene.knobs.cpuset)
-    return cpu_lists(state, scene.layout, seen, about, cap, scene.pods)
+    return cpu_lists(state, scene.layout, observation, about, cap, scene.pods)
 
 
 def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
@@ -324,24 +324,28 @@ def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
 
 def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSchedule, dict[Knob, Limit]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
-    seen, layout, of_root = scene.observation, scene.layout, (_high_limit(scene), _root_pids(scene))
+    observation, layout, of_root = scene.observation, scene.layout, (_high_limit(scene), _root_pids(scene))
     # A CPU list is read whether its pod is due or not.
-    places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs if knob.file != CPUSET_FILE}
+    places, read = observation.places.pods, {knob.cgroup for knob in observation.knobs if knob.file != CPUSET_FILE}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
     due_now = [pod for pod in placed if places[pod.uid].path in read]
     others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]
-    ratio, in_use = scene.facts.normalization_ratio, _in_use(seen, due_now)
-    of_pods = pod_limits(layout, seen.places, due_now, ratio, root_quota_us, in_use, seen.at_seconds)
-    of_pods |= pods_pids(layout, seen, due_now, scene.facts.suppress)
+    ratio, in_use = scene.facts.normalization_ratio, _in_use(observation, due_now)
+    of_pods = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
+    of_pods |= pods_pids(layout, observation, due_now, scene.facts.suppress)
     each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
     unread = {path for place in others for path in (place.path, *place.containers.values())}
-    return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, seen.knobs)
+    return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, observation.knobs)
 
 
 def _high_limit(scene: _Scene) -> Limit | None:
-    seen, strategy, knob = scene.observation, scene.facts.eviction, scene.knobs.memory_high
-    reading = seen.knobs.get(knob) if knob else None
-    return high_limit(knob, reading, seen, memory_headroom(seen, strategy), strategy) if knob and reading else None
+    observation, strategy, knob = scene.observation, scene.facts.eviction, scene.knobs.memory_high
+    reading = observation.knobs.get(knob) if knob else None
+    return (
+        high_limit(knob, reading, observation, memory_headroom(observation, strategy), strategy)
+        if knob and reading
+        else None
+    )
 
 
 def _root_pids(scene: _Scene) -> Limit | None:
