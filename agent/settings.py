@@ -54,7 +54,10 @@ class Mode(StrEnum):
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of `colocation`, `suppress`, `eviction`, `normalization` these are defaults: documents override them per node."""
+    """Of `colocation`, `suppress`, `eviction`, `normalization` these are defaults: documents override them per node.
+
+    Their fields stand in model/strategy.py.
+    """
 
     mode: Annotated[
         Mode, Meta(description="enforce, or observe: compute and report, write nothing to kernel or cluster.")

@@ -120,6 +120,8 @@ class Reason(StrEnum):
     NAMESPACE_UNKNOWN = "NamespaceUnknown"
     RESOURCES_LENT = "ResourcesLent"
 
+    REASON_OF_ANOTHER_VERSION = "ReasonOfAnotherVersion"
+
 
 _WORDS: dict[Reason, str] = {
     Reason.COMPUTED: "computed from current facts",
@@ -225,6 +227,7 @@ _WORDS: dict[Reason, str] = {
     Reason.PROFILE_UNREADABLE: "the profile cannot be read, so it is applied to no pod",
     Reason.NAMESPACE_UNKNOWN: "the pod's namespace is not known yet, so no selector matches it",
     Reason.RESOURCES_LENT: "cpu and memory became lent resources",
+    Reason.REASON_OF_ANOTHER_VERSION: "decided by a program of another version, for a reason this one does not know",
 }
 
 

@@ -1,6 +1,7 @@
 """Between messages of proto/wire/v1 and values of model; the only translation there is, both ways.
 
-Decoding never trusts a peer: an unknown reason or unit, or terms that do not sum to their value, is a PeerFault.
+Decoding never trusts a peer: an unknown unit, or terms that do not sum to their value, is a PeerFault. A reason
+that only another version knows is told as such: programs of one fleet are upgraded one after the other.
 """
 
 from __future__ import annotations
@@ -42,20 +43,30 @@ def decision_to_wire(decision: Decision) -> decision_pb2.Decision:
 
 def decision_from_wire(message: decision_pb2.Decision) -> Decision:
     """Raises PeerFault where the message is not a decision we know."""
+    reason, detail = _reason_from_wire(message)
     try:
         return Decision(
             subject=message.subject,
             name=message.name,
             value=message.value,
             unit=Unit(message.unit),
-            reason=Reason(message.reason),
+            reason=reason,
             terms=tuple(Term(t.name, t.value, t.note) for t in message.terms),
             policy=message.policy,
             at_seconds=message.at_seconds,
-            detail=message.detail,
+            detail=detail,
         )
     except ValueError as error:
         raise PeerFault("Decision", str(error), "run the same version on both sides") from error
+
+
+def _reason_from_wire(message: decision_pb2.Decision) -> tuple[Reason, str]:
+    """The reason and the detail, which begins with the code where this version does not know it."""
+    try:
+        return Reason(message.reason), message.detail
+    except ValueError:
+        told = f"{message.reason}: {message.detail}" if message.detail else message.reason
+        return Reason.REASON_OF_ANOTHER_VERSION, told
 
 
 def usage_to_wire(usage: Usage) -> link_pb2.Usage:

@@ -251,7 +251,7 @@ def _change(now: CgroupSample | Missing, before: CgroupSample | Missing | None) 
     if isinstance(now, Missing):
         return now
     if not isinstance(before, CgroupSample):
-        return SampleChange(*(getattr(now, name) for name in CgroupSample.__struct_fields__))
+        return SampleChange(**{name: getattr(now, name) for name in CgroupSample.__struct_fields__})
     changed = {name: getattr(now, name) for name in _SAMPLE_FIELDS if getattr(now, name) != getattr(before, name)}
     return SampleChange(now.cpu_ns, **changed)
 

@@ -57,6 +57,10 @@ SIGNAL = Addition(
             },
         ),
         Edit(
+            "agent/report/journal.py",
+            {"    kernel_bytes: int | UnsetType = UNSET\n": "    huge_page_bytes: int | UnsetType = UNSET\n"},
+        ),
+        Edit(
             "cgroup_fixtures/make.py",
             {
                 '        f"{folder}/memory.current": f"{anon + file}\\n",\n': (
@@ -73,6 +77,7 @@ from agent.core.observe.files import FILES, Role
 from agent.core.observe.observation import NodeSample, Observation
 from agent.core.observe.parse import huge_pages
 from agent.edge.cgroupfs import CgroupReader
+from agent.report.journal import SampleChange
 from cgroup_fixtures.scenarios import open_scenario
 
 root = pathlib.Path(sys.argv[1])
@@ -83,6 +88,7 @@ reader = CgroupReader(mount, FILES[2])
 reader.place({f"/{pod.relative_to(mount)}": Role.BEST_EFFORT_POD})
 (sample,) = reader.read().values()
 assert sample.huge_page_bytes == 2 << 20, sample
+assert SampleChange.__struct_fields__ == type(sample).__struct_fields__
 seen = Observation(1.0, 1.0, NodeSample(1, 1, 1), sample, sample, pods={"u": sample})
 assert memory_bytes(seen, "u") == sample.ends_bytes + (2 << 20)
 try:

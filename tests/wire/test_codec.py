@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from model.decision import Decision, Term, Unit
 from model.fault import PeerFault
@@ -73,18 +74,26 @@ def test_small_messages_round_trip() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"reason": "Nonsense"}, "Nonsense"),
         ({"unit": "parsec"}, "parsec"),
         ({"value": 99}, "terms sum to -5, value is 99"),
     ],
 )
 def test_a_malformed_decision_is_a_peer_fault(change: dict[str, object], told: str) -> None:
-    """Unknown codes and sums that do not add up are never taken in."""
+    """Unknown units and sums that do not add up are never taken in."""
     message = codec.decision_to_wire(DECISION)
     for field, value in change.items():
         setattr(message, field, value)
     with pytest.raises(PeerFault, match=told):
         codec.decision_from_wire(message)
+
+
+@pytest.mark.parametrize(("detail", "told"), [("", "BrandNew"), ("as of 2.0", "BrandNew: as of 2.0")])
+def test_a_reason_of_another_version(detail: str, told: str) -> None:
+    """An agent that was upgraded before the scheduler keeps its link; nothing else of the decision is lost."""
+    message = codec.decision_to_wire(replace(DECISION, detail=detail))
+    message.reason = "BrandNew"
+    expected = replace(DECISION, reason=Reason.REASON_OF_ANOTHER_VERSION, detail=told)
+    assert codec.decision_from_wire(message) == expected
 
 
 def test_empty_identities_are_refused() -> None:

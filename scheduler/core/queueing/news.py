@@ -1,6 +1,7 @@
 """News and needs: whether what happened may help a workload that did not fit; kube-scheduler's queueing hints in small.
 
-A workload is tried again only for news about what kept it out. Ignorance errs towards trying again.
+A workload is tried again only for news about what kept it out. A refusal that no row of `_ABOUT`
+knows waits for a change of a node.
 """
 
 from __future__ import annotations
