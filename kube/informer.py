@@ -127,6 +127,7 @@ class Informer(Generic[T]):
             k: v for k, v in (("fieldSelector", field_selector), ("labelSelector", label_selector)) if v
         }
         self._versions: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
         self._resource_version = ""
         self._heard = -math.inf
         self._delivered = 0
@@ -285,15 +286,22 @@ class Informer(Generic[T]):
     def _replace(self, key: str, item: T, identity: _Identity) -> None:
         """A new version; another uid is another object of the same name."""
         known = key in self.items
-        if known and _uid(self.items[key]) != identity.uid:
+        if known and self._uid(key) != identity.uid:
             self._forget(key)
             known = False
+        if not self._whole:
+            self._uids[key] = identity.uid
         self._versions[key] = identity.resource_version
         self.unread.pop(key, None)
         self.items[key] = self._kept(item)
         self._on_change(Change(ChangeKind.MODIFIED if known else ChangeKind.ADDED, item))
 
+    def _uid(self, key: str) -> str:
+        """Kept apart for a type that does not say it."""
+        return _uid(self.items[key]) if self._whole else self._uids[key]
+
     def _forget(self, key: str) -> None:
+        self._uids.pop(key, None)
         self._versions.pop(key, None)
         self.unread.pop(key, None)
         if key in self.items:
