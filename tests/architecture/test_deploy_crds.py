@@ -1,4 +1,4 @@
-"""deploy/crds/{volcano,kueue,sublet}: what upstream's manifests say is kept, and what cannot be meant is refused."""
+"""deploy/crds/optional/{volcano,kueue,sublet}: what upstream's manifests say is kept, and what cannot be meant is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from embedded.apiserver.apiextensions.structural import schema_errors
 from embedded.tests.apiserver.conftest import Api
 
-CRDS = Path(__file__).parent.parent.parent / "deploy" / "crds"
+CRDS = Path(__file__).parent.parent.parent / "deploy" / "crds" / "optional"
 FOLDERS = ("volcano", "kueue", "sublet")
 Object = dict[str, Any]
 DEFINITIONS = sorted(
