@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from agent.core.observe import parse
 from agent.core.observe.files import Stalls, pressure
 from agent.core.observe.observation import Absence, CgroupPressure, Missing, NodeSample
+from agent.core.observe.unaccounted import AccountedTime, Unaccounted, accounted_ticks, followed, uptime_ns
 
 T = TypeVar("T")
 
@@ -33,6 +34,7 @@ class HostReader:
         self._present = str((sys or proc / "nowhere") / "devices/system/cpu/present")
         self._cpus = cpus
         self._descriptors: dict[str, int] = {}
+        self._unaccounted = Unaccounted()
 
     def sample(self) -> NodeSample | Missing:
         """CPU time of everything since boot, memory in use without and with page cache."""
@@ -42,13 +44,13 @@ class HostReader:
             return processors
         if isinstance(memory, Missing):
             return memory
-        busy, cpus = processors
+        busy, accounted = processors
         total, available, free, swapped = memory
         present = self._read(self._present, parse.cpu_count)
         there = 0 if isinstance(present, Missing) else present
-        online = self._cpus or cpus
+        online = self._cpus or len(accounted) or 1
         return NodeSample(
-            cpu_ns=busy * _NS_PER_TICK,
+            cpu_ns=busy * _NS_PER_TICK + self._unaccounted_ns(accounted),
             memory_used_bytes=total - available,
             cpus=online,
             memory_with_cache_bytes=total - free,
@@ -77,6 +79,14 @@ class HostReader:
         for name in list(self._descriptors):
             os.close(self._descriptors.pop(name))
 
+    def _unaccounted_ns(self, accounted: Mapping[int, int]) -> int:
+        """Grows only where /proc says how long the machine runs."""
+        uptime = self._read("uptime", uptime_ns)
+        if not isinstance(uptime, Missing):
+            by_cpu_ns = {cpu: ticks * _NS_PER_TICK for cpu, ticks in accounted.items()}
+            self._unaccounted = followed(self._unaccounted, AccountedTime(uptime, by_cpu_ns))
+        return self._unaccounted.total_ns
+
     def _stalls(self, name: str) -> Stalls | None:
         found = self._read(f"pressure/{name}", parse.stalls)
         return None if isinstance(found, Missing) else found
@@ -95,6 +105,6 @@ class HostReader:
             return Missing(str(self._proc / name), absence, str(error))
 
 
-def _processors(stat: bytes) -> tuple[int, int]:
-    """Clock ticks all CPUs were busy, and how many are online: /proc/stat has a line for each, at least one."""
-    return parse.busy_ticks(stat), stat.count(b"\ncpu") or 1
+def _processors(stat: bytes) -> tuple[int, dict[int, int]]:
+    """Clock ticks all CPUs were busy, and ticks of all states by CPU that is online: /proc/stat has a line for each."""
+    return parse.busy_ticks(stat), accounted_ticks(stat)

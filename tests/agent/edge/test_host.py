@@ -164,3 +164,19 @@ def test_processes_and_threads(proc: Path) -> None:
     (proc / "loadavg").write_text("0.00 0.01 0.05\n")
     assert reader.pids() is None
     reader.close()
+
+
+def test_time_that_no_cpu_tells_of_is_used(proc: Path) -> None:
+    """Work that sleeps at each clock tick is neither busy nor idle in /proc/stat; without an uptime nothing is known."""
+    reader = HostReader(proc)
+    for second in range(31):
+        # Of each second of the one CPU 10 ticks are busy and 40 idle; nobody tells of the other 50.
+        line = f"{10 * second} 0 0 {40 * second} 0 0 0 0 0 0\n"
+        (proc / "stat").write_text(f"cpu  {line}cpu0 {line}")
+        if second >= 10:
+            (proc / "uptime").write_text(f"{1000 + second}.00 5.00\n")
+        found = reader.sample()
+    assert isinstance(found, NodeSample) and found.cpus == 1
+    # 20 seconds with an uptime: half of each, less the second that may be noise.
+    assert found.cpu_ns == 30 * 100_000_000 + 20 * 500_000_000 - 1_000_000_000
+    reader.close()
