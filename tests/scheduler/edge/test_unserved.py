@@ -17,7 +17,7 @@ from scheduler.edge.unserved import UnservedKinds
 
 pytestmark = pytest.mark.e2e
 
-CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds"
+CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
