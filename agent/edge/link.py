@@ -35,6 +35,8 @@ _STEADY_SECONDS = 30.0
 _QUEUE = 256
 _LEADER_KEY = "sublet-leader"
 _ADDRESS = re.compile(r"[0-9A-Za-z.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
+STATUS_LOST = "Internal error from Core"
+"""What grpc.aio says where a refusal overtakes a write; the call's own status and trailers are gone then."""
 _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -208,6 +210,8 @@ def advice(code: grpc.StatusCode, detail: str, access: LinkAccess) -> str:
             return (
                 f"{access.ca} must hold the authority that signed the scheduler's certificate, which must name {host}"
             )
+        case grpc.StatusCode.INTERNAL if detail == STATUS_LOST:
+            return "the scheduler refused before hello was written, which hides why; the next attempt tells"
         case _:
             return ""
 

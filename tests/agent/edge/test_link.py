@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from agent.edge.link import LinkAccess, LinkClient
+from agent.edge.link import STATUS_LOST, LinkAccess, LinkClient, advice
 from local.certificates import LocalAuthority
 from model.report import AgentHello, CheckpointSaved, NodeReport, PreemptionNotice, Usage
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -265,3 +265,9 @@ def test_what_is_no_address_is_not_followed(rig: Rig, build: Any, leader: str) -
         await waiting.stop(0)
 
     asyncio.run(scene())
+
+
+def test_a_refusal_without_its_reason_says_that_the_next_attempt_has_it(tmp_path: Path) -> None:
+    access = LinkAccess("s:1", tmp_path / "ca", tmp_path / "token")
+    assert "next attempt" in advice(grpc.StatusCode.INTERNAL, STATUS_LOST, access)
+    assert advice(grpc.StatusCode.INTERNAL, "anything else", access) == ""
