@@ -15,13 +15,15 @@ K = TypeVar("K", bound=Hashable)
 class ConnectionStage(IntEnum):
     """How far a connection has come; those that have come the least far are cut off first."""
 
-    GREETING = 0
+    CLOSING = 0
+    """It has been answered for the last time, and holds its buffers until its peer says goodbye, too."""
+    GREETING = 1
     """Its handshake is not finished."""
-    SILENT = 1
+    SILENT = 2
     """It has not sent a request yet."""
-    IDLE = 2
+    IDLE = 3
     """It has been answered, and has sent nothing since."""
-    BUSY = 3
+    BUSY = 4
 
 
 class ConnectionBounds(msgspec.Struct, frozen=True):
@@ -79,6 +81,10 @@ class ConnectionLimit(Generic[K]):
         for key in self:
             if gone(key):
                 self.leave(key)
+
+    def at(self, stage: ConnectionStage) -> list[K]:
+        """Members at a stage, the oldest first."""
+        return [key for key, member in self._members.items() if member.stage is stage]
 
     def since(self, before_seconds: float, *stages: ConnectionStage) -> list[K]:
         """Members that have been at one of these stages since before that time; no stage: any."""

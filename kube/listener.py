@@ -21,6 +21,8 @@ from kube.memory import give_memory_back
 _BACKLOG = 1024
 _REST_SECONDS = 0.1
 _SWEEP_SECONDS = 1.0
+_FAREWELL_SECONDS = 1.0
+"""For a peer to answer the end of TLS: our answer was sent before it, and until then the buffers are held."""
 _NOTABLE = 64
 """So many connections fewer than there were leave memory that is worth giving back: some 20 MiB."""
 
@@ -40,15 +42,20 @@ class _Connection:
         self.greeting: asyncio.Task[None] | None = None
         self.transport: asyncio.BaseTransport | None = None
         self.asked = False
+        self.is_cut = False
 
     @property
     def gone(self) -> bool:
-        if self.transport is not None:
-            return self.transport.is_closing()
-        return self.greeting is None or self.greeting.done()
+        """Whether nothing of it is held: what is closing has its buffers until the peer has answered the end of TLS."""
+        return self.accepted.fileno() < 0
+
+    @property
+    def closing(self) -> bool:
+        return self.transport is not None and self.transport.is_closing()
 
     def cut(self) -> None:
         """In the middle of a handshake the socket is all there is; cancelling that would leave its buffers behind."""
+        self.is_cut = True
         if isinstance(self.transport, asyncio.Transport):
             self.transport.abort()
             return
@@ -130,7 +137,7 @@ class TlsListener:
                 await asyncio.sleep(_REST_SECONDS)
                 continue
             connection = _Connection(accepted)
-            self._limit.leave_all(lambda one: one.gone)
+            self._look_again()
             for other in self._limit.enter(connection, peer[0], _now()):
                 other.cut()
             self._most = max(self._most, len(self._limit))
@@ -142,7 +149,7 @@ class TlsListener:
         try:
             async with asyncio.timeout(self._waits.handshake_seconds):
                 await _readable(connection.accepted)
-            begun = bool(connection.accepted.recv(1, socket.MSG_PEEK))
+            begun = bool(connection.accepted.recv(1, socket.MSG_PEEK)) and not connection.is_cut
         except OSError:
             begun = False
         if not begun:
@@ -156,6 +163,7 @@ class TlsListener:
                 connection.accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._waits.handshake_seconds,
+                ssl_shutdown_timeout=_FAREWELL_SECONDS,
             )
             # A request may have come together with the end of the handshake.
             if not connection.asked:
@@ -171,11 +179,18 @@ class TlsListener:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._waits.first_seconds))
             for connection in self._limit.since(_now() - self._waits.first_seconds, ConnectionStage.SILENT):
                 connection.cut()
-            self._limit.leave_all(lambda one: one.gone)
-            self._known = {protocol: one for protocol, one in self._known.items() if not one.gone}
+            self._look_again()
             if self._most - len(self._limit) >= _NOTABLE:
                 self._most = len(self._limit)
                 give_memory_back()
+
+    def _look_again(self) -> None:
+        """Forget who is gone; who was answered for the last time and lingers is the first to be cut off."""
+        self._limit.leave_all(lambda one: one.gone)
+        self._known = {protocol: one for protocol, one in self._known.items() if not one.gone}
+        for connection in self._limit.at(ConnectionStage.IDLE):
+            if connection.closing:
+                self._limit.reach(connection, ConnectionStage.CLOSING, _now())
 
 
 async def _readable(connection: socket.socket) -> None:

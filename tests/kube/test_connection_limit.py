@@ -6,7 +6,7 @@ import pytest
 
 from kube.connection_limit import ConnectionBounds, ConnectionLimit, ConnectionStage
 
-GREETING, SILENT, IDLE, BUSY = ConnectionStage
+CLOSING, GREETING, SILENT, IDLE, BUSY = ConnectionStage
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,9 @@ GREETING, SILENT, IDLE, BUSY = ConnectionStage
         pytest.param((3, 3), [("a1", IDLE), ("a2", SILENT), ("a3", GREETING)], ["a3"], id="full: handshakes first"),
         pytest.param((3, 3), [("a1", IDLE), ("a2", BUSY), ("a3", SILENT)], ["a3"], id="then who never asked"),
         pytest.param((3, 3), [("a1", BUSY), ("a2", IDLE), ("a3", IDLE)], ["a2"], id="then who is idle"),
+        pytest.param(
+            (3, 3), [("a1", GREETING), ("a2", CLOSING), ("a3", IDLE)], ["a2"], id="first who has had its answer"
+        ),
         pytest.param((2, 2), [("b1", BUSY), ("a1", BUSY)], ["b1"], id="then whoever is there"),
     ],
 )
@@ -39,6 +42,7 @@ def test_time_begins_again_with_each_stage() -> None:
         limit.enter(name, "a", 0)
     limit.reach("x", SILENT, 5)
     assert (limit.since(1), limit.since(6), limit.since(6, SILENT)) == (["y"], ["y", "x"], ["x"])
+    assert (limit.at(SILENT), limit.at(IDLE)) == (["x"], [])
     limit.leave("x")
     limit.reach("x", BUSY, 7)
     assert list(limit) == ["y"]

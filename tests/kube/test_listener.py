@@ -27,7 +27,7 @@ _MANY_DESCRIPTORS = 8192
 
 
 class Echo(asyncio.Protocol):
-    """A line is a request; `stay` keeps it under way."""
+    """A line is a request; `stay` keeps it under way, `bye` is the last of its connection."""
 
     def __init__(self, listener: Callable[[], TlsListener]) -> None:
         self._listener = listener
@@ -42,6 +42,8 @@ class Echo(asyncio.Protocol):
         self._transport.write(data)
         if data != b"stay":
             self._held.close()
+        if data == b"bye":
+            self._transport.close()
 
 
 class Scene:
@@ -67,6 +69,17 @@ class Scene:
     async def answered(self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], said: bytes) -> bytes:
         streams[1].write(said)
         return await streams[0].read(100)
+
+    async def parting(self, count: int) -> None:
+        """So many peers that get their last answer and never say goodbye themselves."""
+        for _ in range(count):
+            peer = await asyncio.to_thread(self._dial)
+            self._sockets.append(peer)
+            await asyncio.to_thread(peer.sendall, b"bye")
+
+    def _dial(self) -> socket.socket:
+        peer = socket.create_connection(("127.0.0.1", self.listener.port), timeout=10)
+        return self.trust.wrap_socket(peer, server_hostname="localhost")
 
     def close(self) -> None:
         for peer in self._sockets:
@@ -138,6 +151,23 @@ def test_connections_are_bounded_too() -> None:
             writer.close()
 
     play(scene, PATIENT, ConnectionBounds(connections=8, greetings=4))
+
+
+def test_who_never_says_goodbye_counts_until_its_buffers_are_free() -> None:
+    """Answered for the last time a peer holds as much memory as before: it is the first to be cut off for another."""
+    bounds = ConnectionBounds(connections=8, greetings=4)
+
+    async def scene(it: Scene) -> None:
+        before = live_transports()
+        kept = await it.client()
+        assert await it.answered(kept, b"one") == b"one"
+        await it.parting(60)
+        assert it.listener.connections <= bounds.connections
+        assert live_transports() <= before + bounds.connections + 2
+        assert await it.answered(kept, b"two") == b"two"
+        kept[1].close()
+
+    play(scene, PATIENT, bounds)
 
 
 @pytest.mark.parametrize("finishes", [True, False], ids=["silent after its handshake", "no handshake"])
