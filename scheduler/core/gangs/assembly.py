@@ -43,7 +43,8 @@ class Candidate(msgspec.Struct, frozen=True):
     """A workload that may be placed.
 
     `classes` holds the equivalence class of each of its pod sets, `member_traits` what others may see of each pod.
-    `profile` is the scheduler name that its pods ask for.
+    `profile` is the scheduler name that its pods ask for; `online`: none of its waiting pods is of the mid, batch or
+    free band.
     """
 
     subject: WorkloadId
@@ -51,6 +52,7 @@ class Candidate(msgspec.Struct, frozen=True):
     classes: tuple[PodClass, ...]
     member_traits: tuple[tuple[PodTraits, ...], ...] = ()
     profile: str = ""
+    online: bool = False
 
     @property
     def needed(self) -> int:
@@ -83,7 +85,7 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def requester(self) -> Requester:
         """In whose name it asks for room."""
-        return Requester(self.subject, self.workload.priority)
+        return Requester(self.subject, self.workload.priority, self.online)
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -141,7 +143,8 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
         eligible_seconds=pod.created_seconds,
         preemption_policy=pod.spec.preemption_policy,
     )
-    return Candidate(subject, workload, (class_of(pod),), ((pod_traits_of(pod),),), pod.spec.scheduler_name)
+    online = not pod.colocation.below_prod
+    return Candidate(subject, workload, (class_of(pod),), ((pod_traits_of(pod),),), pod.spec.scheduler_name, online)
 
 
 def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
@@ -167,7 +170,8 @@ def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
     )
     member_traits = tuple(tuple(pod_traits_of(pod) for pod in pods) for _, _, pods in sets)
     profile = sets[0][2][0].spec.scheduler_name
-    return Candidate(subject, workload, tuple(found for _, found, _ in sets), member_traits, profile)
+    online = not any(pod.colocation.below_prod for _, _, pods in sets for pod in pods)
+    return Candidate(subject, workload, tuple(found for _, found, _ in sets), member_traits, profile, online)
 
 
 def _spec(parts: Sequence[GangPart]) -> GangSpec:

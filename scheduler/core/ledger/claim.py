@@ -30,13 +30,14 @@ class ClaimedPod(msgspec.Struct, frozen=True, gc=False):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """All that is kept for one workload by one kind of claim."""
+    """All that is kept for one workload by one kind of claim; for `spares_online` see `Nominated`."""
 
     kind: ClaimKind
     subject: WorkloadId
     priority: int
     pods: tuple[ClaimedPod, ...]
     queue: str = DEFAULT_QUEUE
+    spares_online: bool = False
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -49,7 +50,7 @@ class Claim(msgspec.Struct, frozen=True):
     def on(self, rows: Mapping[str, int]) -> Nominated:
         """As assignments to rows, by node name; nodes without a row are left out."""
         found = (Assignment(p.uid, rows[p.node], p.pod_class, p.pod_traits) for p in self.pods if p.node in rows)
-        return Nominated(self.subject, self.priority, tuple(found))
+        return Nominated(self.subject, self.priority, tuple(found), self.spares_online)
 
 
 class ClaimChange(msgspec.Struct, frozen=True, gc=False):

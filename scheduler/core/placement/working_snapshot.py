@@ -305,11 +305,7 @@ class WorkingSnapshot:
     def _held_against(self, requester: Requester) -> _Held:
         if not self.nominated:
             return _NOTHING
-        key = tuple(
-            number
-            for number, held in enumerate(self.nominated)
-            if held.subject != requester.subject and held.priority >= requester.priority
-        )
+        key = tuple(number for number, held in enumerate(self.nominated) if held.binds(requester))
         if not key:
             return _NOTHING
         if key not in self._held:

@@ -39,7 +39,7 @@ class Nominations:
         """
         nominated = plan.nominated
         pods = claimed(nominated.assignments, snapshot.names)
-        mine = Claim(_KIND, nominated.subject, nominated.priority, pods, queue)
+        mine = Claim(_KIND, nominated.subject, nominated.priority, pods, queue, nominated.spares_online)
         others = self._ledger.claims(_KIND)
         lower = [claim.subject for claim in others if claim.priority < mine.priority and claim.nodes & mine.nodes]
         dropped = tuple(found for subject in lower if (found := self.drop(subject)))
@@ -81,7 +81,8 @@ class Nominations:
         if self.get(candidate.subject) is not None or not enough:
             return False
         workload = candidate.workload
-        self._keep(Claim(_KIND, candidate.subject, workload.priority, found, workload.queue), expires_seconds)
+        claim = Claim(_KIND, candidate.subject, workload.priority, found, workload.queue, not candidate.online)
+        self._keep(claim, expires_seconds)
         return True
 
     def _keep(self, claim: Claim, expires_seconds: float) -> None:

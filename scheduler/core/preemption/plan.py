@@ -38,7 +38,9 @@ def plan_of(
         violations=len(costs.violating(chosen)),
     )
     return PreemptionPlan(
-        eviction, Nominated(candidate.subject, candidate.workload.priority, placed.assignments), tally
+        eviction,
+        Nominated(candidate.subject, candidate.workload.priority, placed.assignments, not candidate.online),
+        tally,
     )
 
 

@@ -5,7 +5,8 @@ that are chosen nothing of equal or lower priority is added, so what runs there 
 later than when enough of it has. They are kept from turn to turn; one moves only to a row that has room for it at this
 moment. So a place for a member counts for the head wherever it becomes free, and back-fill behind it never delays it;
 only members larger than what runs may wait for their own rows while fragments elsewhere are filled in. A reservation
-is a nomination for the order alone: it is not written to the API, and higher priority does not see it.
+is a nomination for the order alone: it is not written to the API, and higher priority does not see it. Nor do online
+workloads, those outside the mid, batch and free bands: whoever made the pods says how long they wait.
 
 A gang that is bound in part has room for the rest kept at once and beside that number, from the turn in which it is
 seen so: whoever takes it meanwhile would leave the gang holding room that nobody uses.
@@ -189,8 +190,8 @@ class Reservations:
         workload = candidate.workload
         pods = claimed(assignments, working.snapshot.names)
         self._kept[candidate.subject] = _Reserved(candidate, since)
-        self._ledger.keep(Claim(_KIND, candidate.subject, workload.priority, pods, workload.queue))
-        return Nominated(candidate.subject, workload.priority, assignments)
+        self._ledger.keep(Claim(_KIND, candidate.subject, workload.priority, pods, workload.queue, spares_online=True))
+        return Nominated(candidate.subject, workload.priority, assignments, spares_online=True)
 
     def _claim(self, subject: WorkloadId) -> Claim:
         claim = self._ledger.claim(_KIND, subject)

@@ -11,10 +11,14 @@ from scheduler.core.snapshot.podclass import PodClass, PodTraits
 
 
 class Requester(msgspec.Struct, frozen=True):
-    """The workload that asks for room: its own nominations and those of lower priority do not stand in its way."""
+    """The workload that asks for room: its own nominations and those of lower priority do not stand in its way.
+
+    Nor does what spares online workloads where it is `online`: outside the mid, batch and free bands.
+    """
 
     subject: WorkloadId
     priority: int
+    online: bool = False
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
@@ -27,11 +31,23 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
 
 
 class Nominated(msgspec.Struct, frozen=True):
-    """Room kept for a workload until its victims are gone, or until enough has ended by itself."""
+    """Room kept for a workload until its victims are gone, or until enough has ended by itself.
+
+    `spares_online`: no online workload waits for it, whatever the priorities. Whoever waits says how long.
+    """
 
     subject: WorkloadId
     priority: int
     assignments: tuple[Assignment, ...]
+    spares_online: bool = False
+
+    def binds(self, requester: Requester) -> bool:
+        """Whether this room is taken for who asks."""
+        return (
+            self.subject != requester.subject
+            and self.priority >= requester.priority
+            and not (self.spares_online and requester.online)
+        )
 
 
 def net(assigned: Iterable[tuple[Sequence[Assignment], int]]) -> Iterator[tuple[Assignment, int]]:

@@ -22,12 +22,12 @@ SLOTS = 8
 
 
 def small(name: str, created: float = 0.0, priority: int = 0) -> Pod:
-    return pod(name, batch_cpu=1000, created_seconds=created, priority=priority)
+    return pod(name, batch_cpu=1000, created_seconds=created, priority=priority, below_prod=True)
 
 
 def big(size: int, name: str = "train", created: float = 0.0, timeout: float = 1e6, each: int = 1000) -> Candidate:
     """A gang of `size` pods; 1000 is a slot."""
-    own = {"gang": in_group(name), "created_seconds": created, "batch_cpu": each}
+    own = {"gang": in_group(name), "created_seconds": created, "batch_cpu": each, "below_prod": True}
     return candidate([pod(f"{name}{i:03}", **own) for i in range(size)], gang(size, name, timeout_seconds=timeout))
 
 

@@ -18,21 +18,22 @@ from scheduler.settings import SchedulerSettings
 SETTINGS = SchedulerSettings(concurrent_binds=1)
 OWNER = objects.OwnerReference("batch/v1", "Job", "job", "uid-job", controller=True)
 KINDS = ("pod group", "annotations", "upstream")
+BATCH = {"koordinator.sh/qosClass": "BE"}
 
 
 def member(kind: str, gang: str, index: int, minimum: int) -> objects.Pod:
     """A pod of a gang that is defined by its PodGroup of either kind, or by annotations alone."""
     name, created = f"{gang}-{index}", float(index + 1)
     if kind == "pod group":
-        pod = raw_pod(name, group=gang, created=created)
+        pod = raw_pod(name, group=gang, created=created, labels=BATCH)
     elif kind == "annotations":
         told = {
             "gang.scheduling.koordinator.sh/name": gang,
             "gang.scheduling.koordinator.sh/min-available": f"{minimum}",
         }
-        pod = raw_pod(name, annotations=told, created=created)
+        pod = raw_pod(name, annotations=told, created=created, labels=BATCH)
     else:
-        pod = raw_pod(name, created=created)
+        pod = raw_pod(name, created=created, labels=BATCH)
         spec = msgspec.structs.replace(pod.spec, scheduling_group=objects.SchedulingGroup(gang))
         pod = msgspec.structs.replace(pod, spec=spec)
     metadata = msgspec.structs.replace(pod.metadata, owner_references=[OWNER])

@@ -43,6 +43,7 @@ LIKE: dict[str, tuple[Candidate, Candidate]] = {
 UNLIKE: dict[str, tuple[Candidate, Candidate]] = {
     "requests": (lone("a"), lone("b", batch_cpu=7)),
     "priorities": (lone("a"), lone("b", priority=5)),
+    "online and not": (lone("a"), lone("b", below_prod=True)),
     "who may preempt equals, and its age": (
         lone("a", preemption_policy=PreemptionPolicy.ALWAYS, created_seconds=1.0),
         lone("b", preemption_policy=PreemptionPolicy.ALWAYS, created_seconds=2.0),

@@ -229,13 +229,24 @@ def test_most_restrictive_preemption_policy(name: str) -> None:
     assert result.workload.preemption_policy is expected
 
 
+@pytest.mark.parametrize(("below_prod", "online"), [((), True), ((True, True), False), ((False, True), False)])
+def test_a_workload_is_online_where_none_of_its_waiting_pods_is_of_a_band_below(
+    below_prod: tuple[bool, ...], online: bool
+) -> None:
+    pods = [pod(f"w{i}", gang=in_group(), below_prod=below) for i, below in enumerate(below_prod or (False, False))]
+    result = assembled(pods, gang(2)).candidate
+    assert result is not None and result.requester.online is online
+    (alone,) = (assembled([pod("one", below_prod=not online)]).candidate,)
+    assert alone is not None and alone.requester.online is online
+
+
 def test_what_a_candidate_says_of_itself() -> None:
     """Its standing by the gang's own priority, its profile, its traits by pod, members by rank before age."""
     rack = (TopologyLevel("rack", required=True),)
     pods = [pod(f"w{i}", gang=in_group(), rank=2 - i, priority=7, labels={"index": str(i)}) for i in range(3)]
     result = assembled(pods, gang(3, priority=5, topology=rack)).candidate
     assert result is not None
-    assert result.requester == Requester(GANG, 5)
+    assert result.requester == Requester(GANG, 5, online=True)
     assert result.profile == SCHEDULER
     assert result.uids == ("uid-w2", "uid-w1", "uid-w0")
     assert [dict(pod_traits.labels)["index"] for pod_traits in result.member_traits[0]] == ["2", "1", "0"]

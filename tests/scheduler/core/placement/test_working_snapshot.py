@@ -46,6 +46,13 @@ def test_nominations_of_equal_or_higher_priority_count(subject: WorkloadId, prio
     assert working.room(SMALL, PodTraits(), Requester(subject, priority)).tolist() == room
 
 
+@pytest.mark.parametrize(("spares", "online", "room"), [(True, True, 2), (True, False, 1), (False, True, 1)])
+def test_what_spares_online_workloads_stands_in_the_way_of_others_alone(spares: bool, online: bool, room: int) -> None:
+    held = Nominated(WorkloadId.gang("default/g"), 5, (assignment("w", 0),), spares)
+    asking = Requester(WorkloadId.pod("default/other"), 0, online)
+    assert WorkingSnapshot(cluster(), [held]).room(SMALL, PodTraits(), asking).tolist() == [room, 2, 2]
+
+
 def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
     """Also in the middle of a turn, and not any more once it is dropped."""
     working, asking = WorkingSnapshot(cluster()), Requester(WorkloadId.pod("default/other"), 0)

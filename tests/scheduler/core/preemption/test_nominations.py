@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from preemption_builders import Arena, members, node, resident, waiting
 from scheduler_builders import candidate, gang
 
@@ -33,6 +34,21 @@ def test_held_as_assignments_of_any_snapshot() -> None:
     (held,) = kept.as_nominated(wider)
     assert held.subject == WorkloadId.pod("default/hp") and held.priority == 100
     assert [wider.names[assignment.row] for assignment in held.assignments] == [plan.eviction.placements[0].node]
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["batch", "online"])
+def test_room_made_for_batch_work_keeps_no_online_pod_waiting(inside: bool) -> None:
+    """Whatever the numbers: its victims may take as long to end as their maker likes. After a restart as well."""
+    going, asks = resident("a", "n1", below_prod=inside), waiting(below_prod=inside)
+    arena = Arena((node("n1"),), [going])
+    plan = arena.ask([asks])
+    assert isinstance(plan, PreemptionPlan)
+    kept, anew = Nominations(Ledger()), Nominations(Ledger())
+    kept.add(plan, arena.snapshot, 99.0, "q")
+    told = with_fields(asks, nominated_node="n1")
+    assert anew.restore(candidate([told]), {told.uid: told}, arena.snapshot, 99.0)
+    for (held,) in (kept.as_nominated(arena.snapshot), anew.as_nominated(arena.snapshot)):
+        assert held.spares_online is inside
 
 
 def test_a_higher_one_takes_the_nodes() -> None:

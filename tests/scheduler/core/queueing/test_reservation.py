@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lengths import at_length
 from reservation_world import SLOTS, World, big, small
-from scheduler_builders import candidate
+from scheduler_builders import candidate, pod
 
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
@@ -66,6 +67,20 @@ def test_back_fill_takes_what_the_head_cannot_use() -> None:
     filled = [at for subject, at in world.placed.items() if subject != HEAD and 5.0 < at < world.placed[HEAD]]
     assert len(filled) > 10
     assert world.placed[HEAD] <= world.reserved_until[HEAD]
+
+
+@pytest.mark.parametrize("online", [True, False], ids=["online", "batch"])
+def test_an_online_pod_never_waits_for_it(online: bool) -> None:
+    """Who waits, and for how long, is the word of whoever made the gang: of another namespace, for ten years."""
+    world = full(2)
+    world.add([big(2 * SLOTS, timeout=3e8)])
+    for _ in range(8):
+        world.turn()
+    assert world.reservations.subjects and HEAD not in world.placed
+    web = candidate([pod("web", batch_cpu=1000, created_seconds=world.now, below_prod=not online)])
+    world.add([web])
+    world.turn()
+    assert (web.subject in world.placed) is online
 
 
 ends = st.lists(st.integers(4, 30), min_size=3 * SLOTS, max_size=3 * SLOTS)
