@@ -79,12 +79,12 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             stream.end(grpc.StatusCode.UNAVAILABLE, _directions(leader))
 
     def notify(self, node: str, notice: PreemptionNotice) -> None:
-        """scheduler.ports.Courier: to the node's stream, or to its next one while the deadline is ahead."""
+        """scheduler.ports.NoticeSender: to the node's stream, or to its next one while the deadline is ahead."""
         self._notices.put(node, notice)
         self._wake(node)
 
     def withdraw(self, node: str, pod_uid: str) -> None:
-        """scheduler.ports.Courier: the notice is withdrawn."""
+        """scheduler.ports.NoticeSender: the notice is withdrawn."""
         self._notices.remove(node, pod_uid)
         self._wake(node)
 

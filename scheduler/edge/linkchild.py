@@ -32,9 +32,9 @@ _COSTS_A_SECOND = 1000
 class LinkChild:
     """Runs the link server beside this process, and keeps it running.
 
-    Reports go to what `lead` was given; before that and after `stand_by` no stream is taken. As scheduler.ports.Courier
-    it passes notices on, again to a process that was started again. `restarts` counts those, `dropped` decisions lost
-    on the way.
+    Reports go to what `lead` was given; before that and after `stand_by` no stream is taken. As
+    scheduler.ports.NoticeSender it passes notices on, again to a process that was started again. `restarts` counts
+    those, `dropped` decisions lost on the way.
     """
 
     def __init__(self, serving: Serving, clock: Clock = time.time) -> None:
@@ -72,12 +72,12 @@ class LinkChild:
         self._node_reports = None
 
     def notify(self, node: str, notice: PreemptionNotice) -> None:
-        """scheduler.ports.Courier."""
+        """scheduler.ports.NoticeSender."""
         self._notices.put(node, notice)
         self._say(ToLinkProcess(notices={notice.pod_uid: (node, notice)}))
 
     def withdraw(self, node: str, pod_uid: str) -> None:
-        """scheduler.ports.Courier."""
+        """scheduler.ports.NoticeSender."""
         self._notices.remove(node, pod_uid)
         self._say(ToLinkProcess(notices={pod_uid: (node, None)}))
 

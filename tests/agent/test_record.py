@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.core.observe.observation import NodeSample
 from agent.core.observe.recording import Scenario
+from agent.edge.host import HostReader
 from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.scenarios import Playback, open_scenario
@@ -105,6 +107,29 @@ def test_what_never_changes_is_in_frame_00_alone(node: Path, tmp_path: Path) -> 
     assert first["sys/devices/system/cpu/cpu0/topology/core_id"] == b"0\n"
     assert files(tmp_path / "out/01") == {} and not done.removed
     assert done.kernel == "6.1.0" and (done.node.cpu_millis, done.node.memory_bytes) == (4000, 8 << 30)
+
+
+def test_what_the_host_reader_sees_is_recorded(node: Path, tmp_path: Path) -> None:
+    """The same samples from the copy: the CPUs that could be there, and time that no CPU's line accounts for."""
+    (node / "sys/devices/system/cpu/present").write_text("0-7\n")
+    uptime(node, 1000)
+    reader = HostReader(node / "proc", sys=node / "sys")
+    before = reader.sample()
+    into = tmp_path / "out"
+    recorded(node, "/kubepods", Clock({1: lambda: uptime(node, 1020)}), into, frames=2)
+    after = reader.sample()
+    assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
+    assert after.present_cpus == 8 and after.cpu_ns > before.cpu_ns
+    again, copy = Playback(into), tmp_path / "copy"
+    again.lay(0, copy)
+    reader = HostReader(copy / "proc", sys=copy / "sys")
+    assert reader.sample() == before
+    again.lay(1, copy)
+    assert reader.sample() == after
+
+
+def uptime(node: Path, seconds: int) -> None:
+    (node / "proc/uptime").write_text(f"{seconds}.00 0.00\n")
 
 
 def test_only_listed_files_are_copied(node: Path, tmp_path: Path) -> None:

@@ -27,11 +27,22 @@ _SHOWN: Mapping[int, tuple[tuple[str, str], ...]] = {
     ),
     2: (("", "cpu.weight"), ("", "cpu.max"), ("", "memory.max"), ("", "cgroup.events")),
 }
-PROC_FILES = ("stat", "meminfo", "vmstat", "loadavg", "net/dev", "pressure/cpu", "pressure/memory", "pressure/io")
+PROC_FILES = (
+    "stat",
+    "uptime",
+    "meminfo",
+    "vmstat",
+    "loadavg",
+    "net/dev",
+    "pressure/cpu",
+    "pressure/memory",
+    "pressure/io",
+)
 # Patterns of files that stay as they are while a node runs: in frame 00 alone.
 PROC_ONCE = ("cpuinfo", "sys/kernel/pid_max", "sys/kernel/threads-max")
 SYS_ONCE = (
     "devices/system/cpu/online",
+    "devices/system/cpu/present",
     "devices/system/cpu/smt/active",
     "devices/system/cpu/cpufreq/boost",
     "devices/system/cpu/intel_pstate/no_turbo",

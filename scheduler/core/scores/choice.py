@@ -1,4 +1,4 @@
-"""The table of scores, in the order in which they are told, and why one node was chosen over the next best."""
+"""All scores by name, in the order in which they are told, and why one node was chosen over the next best."""
 
 from __future__ import annotations
 

@@ -105,6 +105,7 @@ ROOT: dict[str, tuple[list[tuple[float, int]], list[float]]] = {
 POD: dict[str, tuple[list[tuple[float, int]], list[float]]] = {
     "what moved did so in a slow turn": ([(0, 0), (1, 0), (2, SECOND)], [0.0, 0.0, 0.1]),
     "or since it was looked at": ([(0, 0), (14, 7 * SECOND)], [0.0, 0.5]),
+    "which need not be the first look": ([(0, 0), (10, SECOND), (24, 8 * SECOND)], [0.0, 0.1, 0.5]),
     "it holds until the next turn": ([(0, 0), (10, SECOND), (24, SECOND)], [0.0, 0.1, 0.1]),
     "and no longer": ([(0, 0), (10, SECOND), (26, SECOND)], [0.0, 0.1, 0.0]),
 }
