@@ -17,6 +17,7 @@ from scheduler.core.gangs.assembly import Assembly, Candidate
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
+from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News
 from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
@@ -46,6 +47,7 @@ class Cycle:
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
         self._aside: set[WorkloadId] = set()
+        self._attempts = Attempts()
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -65,7 +67,9 @@ class Cycle:
         turn.add(self._waiting.timed_out(now))
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._hold_begun(turn, working, now)
-        heads = self.ordered(working.snapshot, self.backlog.ready(now), now)  # 3 who is next
+        ready = self.backlog.ready(now)
+        self._attempts.begin((candidate.subject for candidate in ready), self.settings.workloads_per_cycle)
+        heads = self.ordered(working.snapshot, ready, now)  # 3 who is next
         self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
         turn.add(self._waiting.held(now))
@@ -194,15 +198,17 @@ class Cycle:
     # 4 and 5
 
     def _place(self, turn: Turn, working: WorkingSnapshot, heads: Iterable[Candidate], now: float) -> None:
-        memo, tried = Memo(working), 0
+        memo, attempts = Memo(working), self._attempts
         for candidate in heads:
-            if tried == self.settings.workloads_per_cycle or memo.plans >= self.settings.preemptions_per_cycle:
-                turn.more = True
-                return
+            if attempts.spent or memo.plans >= self.settings.preemptions_per_cycle:
+                break
+            if not attempts.may(candidate.subject):
+                continue
             try:
-                if self._waits_on(memo, candidate, now):
+                waits_on = self._waits_on(memo, candidate, now)
+                attempts.looked_at(candidate.subject, tried=not waits_on)
+                if waits_on:
                     continue
-                tried += 1
                 placing = self._try(turn, working, candidate, memo, now)
                 self._aside.discard(candidate.subject)
             except Exception as error:
@@ -215,6 +221,7 @@ class Cycle:
                 # from what the API server says.
                 self._assume(turn, working, candidate, placing, now)
                 self._look_at(turn, candidate.subject, now)
+        turn.more |= attempts.end()
 
     def _try(
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float

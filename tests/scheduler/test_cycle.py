@@ -336,6 +336,25 @@ def test_budget_leaves_the_rest_for_the_next_turn() -> None:
     assert world.binder.assigned == {"a": "n1", "b": "n1"}
 
 
+def test_many_that_fit_nowhere_keep_nobody_from_being_tried() -> None:
+    """Each pod that changes wakes all of them, and they stand before the online pod in the order."""
+    world = World(SchedulerSettings(workloads_per_cycle=4)).see(raw_node(batch_cpu="2000"))
+    world.see(*(lonely(f"b{i}", created=float(i)) for i in range(6))).turn()
+    world.see(raw_pod("web", created=99.0))
+    for moment in range(6):
+        other = raw_pod("other", batch_cpu="1", node_name="n1", phase="Running", labels={"moment": f"{moment}"})
+        assert world.see(other).turn(after=0.1).more
+    assert world.binder.assigned == {"web": "n1"}
+
+
+def lonely(name: str, created: float) -> objects.Pod:
+    """Of the batch band, beside pods that do not exist; no two are alike."""
+    pod = raw_pod(name, batch_cpu="1", created=created, priority=5000)
+    term = {"labelSelector": {"matchLabels": {"beside": name}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=affinity))
+
+
 def test_pod_group_status_follows() -> None:
     """Phase and counts are written as they change."""
     world = World().see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
