@@ -148,11 +148,14 @@ def restored(saved: Checkpoint, now: float, policy: PredictionPolicy) -> Predict
     return PredictionState({key: model for key, model in saved.models.items() if _fresh(model, now, policy)})
 
 
-def peak_samples(pods: Iterable[Pod], measured: Mapping[str, Usage], node: Usage | None) -> tuple[PeakSample, ...]:
+def peak_samples(
+    pods: Iterable[Pod], measured: Mapping[str, Usage], node: Usage | None, outside_pods: Usage
+) -> tuple[PeakSample, ...]:
     """What to train with: each measured pod, the node, the sum of each band (0 where it is empty), and the system.
 
-    System is the node minus all measured pods, so a pod that was not measured counts there. Without the node's usage
-    only the pods are trained.
+    System is the node minus all measured pods, so a pod that was not measured counts there; and no less than what was
+    used `outside_pods`, since pods that peak at different times take more off than they ever used together. Without
+    the node's usage only the pods are trained.
     """
     samples = []
     sums = dict.fromkeys(PriorityBand, Usage())
@@ -163,7 +166,10 @@ def peak_samples(pods: Iterable[Pod], measured: Mapping[str, Usage], node: Usage
     if node is None:
         return tuple(samples)
     used = Usage(sum(u.cpu_millis for u in sums.values()), sum(u.memory_bytes for u in sums.values()))
-    system = Usage(max(node.cpu_millis - used.cpu_millis, 0), max(node.memory_bytes - used.memory_bytes, 0))
+    system = Usage(
+        max(node.cpu_millis - used.cpu_millis, outside_pods.cpu_millis),
+        max(node.memory_bytes - used.memory_bytes, outside_pods.memory_bytes),
+    )
     samples += [_sample(NODE_KEY, node), _sample(SYSTEM_KEY, system)]
     samples += [_sample(band_key(band), usage) for band, usage in sums.items()]
     return tuple(samples)

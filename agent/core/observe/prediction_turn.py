@@ -23,6 +23,6 @@ def learn_and_predict(
         return state, None
     if due(state, about.at_seconds, policy):
         peaks = minute_peaks(used)
-        samples = peak_samples(about.pods, peaks.pods, peaks.node)
+        samples = peak_samples(about.pods, peaks.pods, peaks.node, peaks.outside_pods)
         state = train(state, samples, about.at_seconds, policy)
     return state, predict(state, about, policy)

@@ -279,19 +279,24 @@ def statistics(state: UsageState, durations_seconds: tuple[float, ...]) -> Stati
 
 
 class Peaks(msgspec.Struct, frozen=True):
-    """90th percentiles of the last 60 s: of the node (None before it was measured) and of each pod, by uid."""
+    """90th percentiles of the last 60 s: of the node (None before it was measured), of each pod, by uid, and of what
+    the node uses outside the listed pods."""
 
     node: Usage | None
     pods: Mapping[str, Usage]
+    outside_pods: Usage = Usage()
 
 
 def minute_peaks(state: UsageState) -> Peaks:
     """What the prediction learns from, for once a minute."""
     node = state.roots.get(_NODE)
     pods = {uid: track.minute_peak for uid, track in state.pods.items() if track.measured}
+    outside = [track for track in (state.roots.get(_UNLISTED), *state.host_applications.values()) if track]
+    apart = [peak for track in outside if track.measured and (peak := track.minute_peak) is not None]
     return Peaks(
         node.minute_peak if node and node.measured else None,
         {uid: peak for uid, peak in pods.items() if peak is not None},
+        Usage(sum(peak.cpu_millis for peak in apart), sum(peak.memory_bytes for peak in apart)),
     )
 
 

@@ -226,7 +226,9 @@ def test_losing_all_models_leaves_nothing_until_a_day_is_learned(build: Any) -> 
     values = []
     for minute in range(24 * 60 + 2):
         now = NOW + 60 * minute
-        state = train(state, peak_samples((web,), {web.uid: Usage(100, 6 * MIB)}, Usage(100, 6 * MIB)), now, POLICY)
+        state = train(
+            state, peak_samples((web,), {web.uid: Usage(100, 6 * MIB)}, Usage(100, 6 * MIB), Usage()), now, POLICY
+        )
         found = predict(state, asked((web,), now=now), POLICY)
         assert found is not None
         values.append((found.prod_reclaimable.cpu_millis, found.prod_peak.cpu_millis))
@@ -268,7 +270,7 @@ def test_samples_of_the_node_and_its_parts(build: Any) -> None:
     web, db, batch = pod(build, "web"), pod(build, "db"), build.batch()
     unmeasured = pod(build, "quiet")
     measured = {web.uid: Usage(100, 10), db.uid: Usage(200, 20), batch.uid: Usage(400, 40)}
-    found = peak_samples((web, db, batch, unmeasured), measured, Usage(1000, 100))
+    found = peak_samples((web, db, batch, unmeasured), measured, Usage(1000, 100), Usage())
     assert {sample.key: (sample.cpu_millis, sample.memory_bytes) for sample in found} == {
         web.uid: (100, 10),
         db.uid: (200, 20),
@@ -287,9 +289,17 @@ def test_samples_without_the_node_are_those_of_pods(build: Any) -> None:
     """A node that was not measured is not one at rest; a system below zero is 0."""
     web = pod(build, "web")
     measured = {web.uid: Usage(100, 10)}
-    assert peak_samples((web,), measured, None) == (PeakSample(web.uid, 100, 10),)
-    by_key = {sample.key: sample for sample in peak_samples((web,), measured, Usage(90, 5))}
+    assert peak_samples((web,), measured, None, Usage()) == (PeakSample(web.uid, 100, 10),)
+    by_key = {sample.key: sample for sample in peak_samples((web,), measured, Usage(90, 5), Usage())}
     assert by_key[SYSTEM_KEY] == PeakSample(SYSTEM_KEY, 0, 0)
+
+
+def test_the_system_is_no_less_than_what_pods_left_over(build: Any) -> None:
+    """Two pods that peaked one after the other took off more than they ever used together."""
+    pods = pod(build, "web"), build.batch()
+    measured = {each.uid: Usage(500, 50) for each in pods}
+    by_key = {sample.key: sample for sample in peak_samples(pods, measured, Usage(900, 90), Usage(300, 30))}
+    assert by_key[SYSTEM_KEY] == PeakSample(SYSTEM_KEY, 300, 30)
 
 
 def test_training_adds_one_sample_with_weight_one() -> None:
@@ -327,7 +337,9 @@ def test_no_cold_start_ends_by_a_clock_that_is_set_ahead(build: Any) -> None:
     def learn(minutes: int) -> None:
         nonlocal state, now
         for _ in range(minutes):
-            state = train(state, peak_samples(pods, {pods[0].uid: Usage(100, 6 * MIB)}, Usage(200, GIB)), now, POLICY)
+            state = train(
+                state, peak_samples(pods, {pods[0].uid: Usage(100, 6 * MIB)}, Usage(200, GIB), Usage()), now, POLICY
+            )
             now += 60.0
 
     def reclaimable() -> Usage:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from agent.core.observe.histogram import CPU_MILLIS, MEMORY_BYTES
 from agent.core.observe.observation import CgroupSample, NodeSample
-from agent.core.observe.prediction import NODE_KEY, PredictionFacts, PredictionPolicy, PredictionState
+from agent.core.observe.prediction import NODE_KEY, SYSTEM_KEY, PredictionFacts, PredictionPolicy, PredictionState
 from agent.core.observe.prediction_turn import learn_and_predict
 from agent.core.observe.usage import UsageState, Windows, measure
 from model.resources import CPU, MEMORY, ResourceVector
@@ -46,6 +48,33 @@ def test_learning_follows_the_interval(build: Any) -> None:
         trained.append(state.trained_seconds)
     assert trained == [1000.0, 1000.0, 1060.0, 1060.0, 1120.0]
     assert {"uid-web", NODE_KEY} < set(state.models)
+
+
+def test_pods_that_burst_in_turn_hide_no_system(build: Any) -> None:
+    """Four batch pods use a CPU for eight seconds of each minute, one after the other: each one's peak is a CPU, and
+    together with it the system and a host application would be left with nothing."""
+    state, busy = UsageState(), [0.0] * 4
+    for at in range(61):
+        pods = {f"uid-{number}": CgroupSample(int(used * 1e9), 1 << 20) for number, used in enumerate(busy)}
+        kubepods = CgroupSample(sum(each.cpu_ns for each in pods.values()), 4 << 20)
+        seen = build.seen(
+            at,
+            node_sample=NodeSample(kubepods.cpu_ns + at * 700_000_000, 9 << 20, 4),
+            kubepods=kubepods,
+            best_effort=kubepods,
+            pods=pods,
+            host_applications={"daemon": CgroupSample(at * 400_000_000, 1 << 20)},
+        )
+        state, _ = measure(state, seen, Windows())
+        if at % 15 < 8:
+            busy[at // 15 % 4] += 1
+    facts = about(build, 1000.0)
+    batch = tuple(build.batch(str(number)) for number in range(4))
+    trained, _ = learn_and_predict(PredictionState(), state, msgspec.structs.replace(facts, pods=batch), POLICY)
+    system, pod = trained.models[SYSTEM_KEY], trained.models["uid-0"]
+    assert pod.cpu.percentile(CPU_MILLIS, 1.0) >= 1000
+    assert 700 <= system.cpu.percentile(CPU_MILLIS, 1.0) < 800
+    assert 5 << 20 <= system.memory.percentile(MEMORY_BYTES, 1.0) < 11 << 20
 
 
 def test_a_clock_set_back_trains_again(build: Any) -> None:
