@@ -70,9 +70,11 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.guard:
         offline.guard(_offline(arguments))
     else:
+        from agent.run.loop import event_loop
         from agent.run.wiring import run
 
-        asyncio.run(run(_options(arguments)))
+        with asyncio.Runner(loop_factory=event_loop) as runner:
+            runner.run(run(_options(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,7 +6,6 @@ pressure or memory. It only ever takes away: it cuts best effort's CPU, wakes th
 
 from __future__ import annotations
 
-import os
 import select
 import threading
 import time
@@ -70,11 +69,9 @@ class BrakeThread:
         self._cuts: deque[Cut] = deque(maxlen=_KEPT)
         self._kills: deque[Kill] = deque(maxlen=_KEPT)
         self._mechanisms: tuple[Mechanism, ...] = ()
-        self._stopping = False
-        self._interruption = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._epoll, self._silence = select.epoll(), select.epoll()
-        for waiting in (self._epoll, self._silence):
-            waiting.register(self._interruption, select.EPOLLIN)
+        self._stopping = threading.Event()
+        # Empty to begin with: root in a container may have used up what root may wait for.
+        self._epoll = select.epoll()
         self._thread = threading.Thread(target=self._run, name="brake", daemon=True)
         self._started = False
         self.total = 0
@@ -128,11 +125,10 @@ class BrakeThread:
         self._started = True
 
     def stop(self) -> None:
-        """Ends the thread and closes everything."""
+        """Ends the thread, within an interval, and closes everything."""
         if self._epoll.closed:
             return
-        self._stopping = True
-        os.eventfd_write(self._interruption, 1)
+        self._stopping.set()
         if self._started:
             self._thread.join(timeout=2)
         if not self._thread.is_alive():
@@ -142,9 +138,11 @@ class BrakeThread:
         due, heard = time.monotonic() + self._interval, False
         while True:
             # However much the kernel has to tell, it is heard once an interval: no storm of events keeps us busy.
-            waiting = self._silence if heard else self._epoll
-            ready = dict(waiting.poll(max(due - time.monotonic(), 0)))
-            if self._stopping:
+            seconds = max(due - time.monotonic(), 0)
+            if heard:
+                self._stopping.wait(seconds)
+            ready = {} if heard else dict(self._epoll.poll(seconds))
+            if self._stopping.is_set():
                 return
             now = time.monotonic()
             is_due = now >= due
@@ -251,5 +249,3 @@ class BrakeThread:
         if self._last_resort is not None:
             self._last_resort.memory.close()
         self._epoll.close()
-        self._silence.close()
-        os.close(self._interruption)

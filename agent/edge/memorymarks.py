@@ -124,10 +124,17 @@ class Thresholds:
     def _add(self, mark: MemoryMark, epoll: select.epoll, now: float) -> None:
         try:
             threshold = _Threshold(f"{self._folder}{mark.cgroup}", mark, self._level, now)
-            self._set[mark.cgroup] = threshold
-            epoll.register(threshold.eventfd, select.EPOLLIN)
         except (OSError, ValueError) as error:
             self.unreadable += not _absent(error)
+            return
+        try:
+            epoll.register(threshold.eventfd, select.EPOLLIN)
+        except OSError:
+            # It would never be heard: tried again with the next watch.
+            self.unreadable += 1
+            threshold.close()
+            return
+        self._set[mark.cgroup] = threshold
 
     def _drop(self, cgroup: str) -> None:
         self._set.pop(cgroup).close()

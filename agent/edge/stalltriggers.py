@@ -22,6 +22,8 @@ _WINDOWS = ((500_000, "500 ms"), (2_000_000, "2 s"))
 """In microseconds; the first the kernel grants."""
 _NOT_GRANTED = (errno.EINVAL, errno.EPERM)
 _ABSENT = (errno.ENOENT, errno.ENODEV)
+_SHORT = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What root in a container may use up, and give back at any time: epoll's watches, memory, open files."""
 _NODE = ""
 _FULL_PCT = 10
 
@@ -85,7 +87,7 @@ class StallTriggers:
             self._drop(cgroup)
 
     def _add(self, cgroup: str, epoll: select.epoll) -> bool:
-        """False where the cgroup has no pressure file, so far."""
+        """False where that is worth another try with the next watch: no pressure file so far, or no room to wait."""
         path = f"{self._folder}{cgroup}/{self._file}" if cgroup else self._node_file
         kind, pct = ("some", max(self._stall_pct, 1)) if cgroup else ("full", _FULL_PCT)
         try:
@@ -97,7 +99,7 @@ class StallTriggers:
                     break
         except OSError as error:
             self.unreadable += error.errno not in _ABSENT
-            return error.errno not in _ABSENT
+            return error.errno not in (*_ABSENT, *_SHORT)
         return True
 
     def _drop(self, cgroup: str) -> None:

@@ -1,9 +1,11 @@
-"""The loop that turns the tick."""
+"""The loop that turns the tick, and the event loop it turns in."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import selectors
 from collections.abc import Callable, Iterator
 
 import structlog
@@ -17,6 +19,16 @@ _SOONEST_SECONDS = 0.5
 """From one tick to the next at least, whatever wakes it: over less no rate is measured."""
 _REST_SECONDS = 0.1
 """Even a slow tick leaves so much to everybody else."""
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """One that waits by poll(2), as gRPC in this process does from now on.
+
+    What all programs of root together may wait for by epoll is bounded (epoll(7), max_user_watches), and whoever is
+    root in a container shares that: with none left a loop by epoll cannot even be made.
+    """
+    os.environ.setdefault("GRPC_POLL_STRATEGY", "poll")
+    return asyncio.SelectorEventLoop(selectors.PollSelector())
 
 
 class TickLoop:
@@ -85,7 +97,12 @@ class TickLoop:
             self._wake.set()
             self._cgroups_changed()
 
-        self._loop.add_reader(descriptor, changed)
+        try:
+            self._loop.add_reader(descriptor, changed)
+        except OSError:
+            # What cannot be waited for is found by the next tick.
+            yield
+            return
         try:
             yield
         finally:

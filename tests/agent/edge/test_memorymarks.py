@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import select
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,26 @@ def test_garbage_is_counted(tmp_path: Path) -> None:
     alarms.place(WATCH, select.epoll())
     assert alarms.unreadable == 1 and alarms.mechanisms() == ()
     alarms.close()
+
+
+class FullEpoll:
+    """One whose user has no watch left (epoll_ctl(2), ENOSPC)."""
+
+    def register(self, descriptor: int, events: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_mark_that_nobody_hears_is_none(tmp_path: Path) -> None:
+    """Root in a container uses up what root may wait for; with the next watch it is tried again, and heard."""
+    registry = Registry(tmp_path)
+    heard, full = registry.epoll, FullEpoll()
+    refused: Any = full
+    registry.epoll = refused
+    assert registry.place(0.0, a=500) == {"a": 500} and registry.thresholds.mechanisms() == ()
+    registry.epoll = heard
+    assert registry.place(1.0, a=500) == {"a": 500} and len(registry.thresholds.mechanisms()) == 1
+    assert registry.thresholds.unreadable == 1
+    registry.close()
 
 
 class Registry:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import select
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,4 +39,27 @@ def test_what_cannot_be_opened_is_counted(tmp_path: Path) -> None:
     for _ in range(3):
         triggers.place(Watch(online=("/kubepods",)), select.epoll())
     assert triggers.unreadable == 1 and triggers.mechanisms() == ()
+    triggers.close()
+
+
+class FullEpoll:
+    """One whose user has no watch left (epoll_ctl(2), ENOSPC)."""
+
+    def register(self, descriptor: int, events: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_without_room_to_wait_it_is_tried_again(tmp_path: Path) -> None:
+    """Root in a container uses up what root may wait for, and gives it back: triggers must come back, too."""
+    (tmp_path / "kubepods").mkdir()
+    (tmp_path / "pressure").mkdir()
+    for file in ("kubepods/cpu.pressure", "pressure/memory"):
+        (tmp_path / file).write_text(SAID)
+    triggers, full = StallTriggers(tmp_path, Layout("/kubepods", 2), tmp_path), FullEpoll()
+    tries = []
+    for _ in range(3):
+        refused: Any = full
+        triggers.place(Watch(online=("/kubepods",)), refused)
+        tries.append(triggers.unreadable)
+    assert tries == [2, 4, 6] and triggers.mechanisms() == ()
     triggers.close()

@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -124,6 +125,16 @@ def test_a_new_cgroup_starts_a_tick() -> None:
         assert rig.heard == 1
         os.close(reading)
         os.close(writing)
+
+    run_stepped(main())
+
+
+def test_what_cannot_be_waited_for_ends_no_loop(tmp_path: Path) -> None:
+    """An ordinary file takes no watch of epoll, as no file does once root in a container has used all of root's up."""
+
+    async def main() -> None:
+        with (tmp_path / "events").open("w") as file:
+            assert await Rig(descriptor=file.fileno()).play(2.5) == [0, 1, 2]
 
     run_stepped(main())
 
