@@ -166,7 +166,10 @@ class Cluster:
         return dict(self.get("pod", name)["status"])
 
     def cgroups(self, part: str = "") -> list[Path]:
-        return [each for each in Path("/sys/fs/cgroup").glob(f"*/sublet-{self.id}/**/*{part}*") if each.is_dir()]
+        """Those of this cluster that have `part` in their name, without what ends while they are looked for."""
+        tops = Path("/sys/fs/cgroup").glob(f"*/sublet-{self.id}")
+        walked = (found for top in tops for found in os.walk(top))
+        return [Path(folder) / name for folder, names, _ in walked for name in names if part in name]
 
     def stop(self) -> None:
         """Nodes clean up after themselves; the server holds nothing but memory, so it need not be asked nicely."""
