@@ -31,8 +31,7 @@ from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
-from scheduler.edge.diagnostics import DiagnosticsServicer
-from scheduler.edge.kubernetes import (
+from scheduler.edge.cluster import (
     KubernetesAnnouncer,
     KubernetesBinder,
     KubernetesEvictor,
@@ -40,6 +39,7 @@ from scheduler.edge.kubernetes import (
     KubernetesWatch,
     scheduler_config,
 )
+from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import SchedulerMetrics

@@ -460,7 +460,7 @@ def closed_rack(source: objects.Closure) -> str:
             },
         ),
         Edit(
-            "scheduler/edge/kubernetes.py",
+            "scheduler/edge/cluster.py",
             {
                 '    ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),\n': (
                     '    ("sublet.dev/v1alpha1/closures", objects.Closure),\n'
@@ -503,7 +503,7 @@ import asyncio, json, pathlib, sys, yaml
 from cli.simulate.cluster_objects import CLUSTER_KINDS
 from cli.simulate.manifests import Manifests
 from kube.client import KubeClient
-from scheduler.edge.kubernetes import KubernetesWatch
+from scheduler.edge.cluster import KubernetesWatch
 from scheduler.cache.facts import ObjectSeen
 from scheduler.cache.related_objects import RelatedObjectsCache
 

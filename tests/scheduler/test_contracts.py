@@ -22,7 +22,7 @@ from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import GangPhase, GangTimes
 from scheduler.core.gangs.phase import GangStatus
-from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
+from scheduler.edge.cluster import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, NamedObject, StatusWriter
 
 STATUS = GangStatus(GangPhase.SCHEDULING, 1, occupied_by="default/job", start_seconds=1_700_000_000.0)

@@ -12,7 +12,7 @@ from kube import objects
 from kube.client import PatchKind
 from model.fault import KubernetesFault
 from model.placement import Placement
-from scheduler.edge.kubernetes import KubernetesBinder, KubernetesEvictor, scheduler_config
+from scheduler.edge.cluster import KubernetesBinder, KubernetesEvictor, scheduler_config
 from scheduler.ports import NamedObject
 
 PROFILE = """
