@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-VERSION = "0.9.0"
+VERSION = "0.10.0"

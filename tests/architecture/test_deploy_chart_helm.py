@@ -116,7 +116,7 @@ def test_a_namespace_is_text(helm: Helm, namespace: str) -> None:
 
 
 IMAGE = {
-    "registry": ("registry.test:5000/batch/", "containers.0.image", "registry.test:5000/batch/sublet-{}:0.9.0"),
+    "registry": ("registry.test:5000/batch/", "containers.0.image", "registry.test:5000/batch/sublet-{}:0.10.0"),
     "tag": ("next", "containers.0.image", "sublet-{}:next"),
     "pullPolicy": ("Always", "containers.0.imagePullPolicy", "Always"),
     "pullSecrets": ([{"name": "login"}], "imagePullSecrets", [{"name": "login"}]),
@@ -124,8 +124,8 @@ IMAGE = {
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 OWN_IMAGE = {
     **IMAGE,
-    "repository": ("ours", "containers.0.image", "ours:0.9.0"),
-    "digest": (DIGEST, "containers.0.image", f"sublet-{{}}:0.9.0@{DIGEST}"),
+    "repository": ("ours", "containers.0.image", "ours:0.10.0"),
+    "digest": (DIGEST, "containers.0.image", f"sublet-{{}}:0.10.0@{DIGEST}"),
 }
 TOLERATIONS = [{"key": "batch", "operator": "Exists"}]
 PLAIN = {
