@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")
 _COMM_CHARACTERS = 15
+_NAME_AND_USER = re.compile(rb"Name:\t(.*)\n(?:.*\n)*?Uid:\t([0-9]+)")
+_ROOT = b"0"
 
 
 class PreflightPaths(msgspec.Struct, frozen=True):
@@ -79,23 +82,30 @@ def _capabilities() -> int | None:
 
 
 def _rivals(proc: Path, layout: Layout | KernelFault) -> Iterator[str]:
-    """Best-effort work may call itself whatever it likes: it cannot keep the agent that limits it from starting."""
-    limited = "" if isinstance(layout, KernelFault) else Path(layout.best_effort).name
-    short = {name[:_COMM_CHARACTERS]: name for name in RIVALS}
+    """Whoever runs on the node names a process and a cgroup as he likes, in bytes that are no text, too: what is not
+    root's, or is best-effort work, is none, and of the others too the name proves nothing."""
+    limited = b"" if isinstance(layout, KernelFault) else Path(layout.best_effort).name.encode()
+    short = {name[:_COMM_CHARACTERS].encode(): name for name in RIVALS}
     for process in proc.iterdir() if proc.is_dir() else ():
         if process.name.isdecimal():
-            try:
-                name = (process / "comm").read_text().strip()
-            except OSError:
-                continue  # it ended meanwhile
-            if name in short and not (limited and limited in _cgroup_names(process)):
+            name, user = _name_and_user(process)
+            if name in short and user == _ROOT and not (limited and limited in _cgroup_names(process)):
                 yield short[name]
 
 
-def _cgroup_names(process: Path) -> list[str]:
+def _name_and_user(process: Path) -> tuple[bytes, bytes]:
+    """Its name and its real user as the host counts users, see proc_pid_status(5); empty where it ended."""
+    try:
+        found = _NAME_AND_USER.match((process / "status").read_bytes())
+    except OSError:
+        return b"", b""
+    return (found[1].strip(), found[2]) if found else (b"", b"")
+
+
+def _cgroup_names(process: Path) -> list[bytes]:
     """The folders of its cgroups, of all hierarchies; none where they cannot be read."""
     try:
-        return (process / "cgroup").read_text().replace("\n", "/").split("/")
+        return (process / "cgroup").read_bytes().replace(b"\n", b"/").split(b"/")
     except OSError:
         return []
 

@@ -148,11 +148,12 @@ def _state(facts: PreflightFacts) -> Finding:
 
 
 def _rivals(facts: PreflightFacts) -> Finding:
+    """It forbids nothing: a process has the name that its author likes, and must not keep the agent from starting."""
     names = sorted({f"{RIVALS[name]} ({name})" for name in facts.rivals})
     if not names:
         return Finding("other agents", "none")
-    effect = "two agents would undo each other's limits"
-    return Finding("other agents", ", ".join(names), effect, Severity.REFUSED, "remove them first")
+    effect = "two agents would undo each other's limits, if it is what its name says"
+    return Finding("other agents", ", ".join(names), effect, Severity.LIMITED, "remove it first")
 
 
 def _able(facts: PreflightFacts, bit: int) -> bool:

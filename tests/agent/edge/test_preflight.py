@@ -59,25 +59,41 @@ def test_without_pods_the_trouble_is_told(tmp_path: Path) -> None:
     assert facts.kubepods == "" and str(tmp_path) in facts.trouble
 
 
-def process(folder: Path, number: str, name: str, pod: str = "burstable/pod1") -> None:
+def process(folder: Path, number: str, name: bytes, pod: bytes = b"burstable/pod1", user: str = "0") -> None:
     place = folder / "proc" / number
     place.mkdir(parents=True)
-    (place / "comm").write_text(f"{name}\n")
-    (place / "cgroup").write_text(f"4:memory:/kubepods/{pod}/c\n1:name=systemd:/kubepods/{pod}/c\n")
+    about = f"Umask:\t0022\nState:\tS (sleeping)\nUid:\t{user}\t{user}\t{user}\t{user}\n"
+    (place / "status").write_bytes(b"Name:\t" + name + b"\n" + about.encode())
+    (place / "cgroup").write_bytes(b"4:memory:/kubepods/%b/c\n1:name=systemd:/kubepods/%b/c\n" % (pod, pod))
 
 
 def test_best_effort_work_cannot_pose_as_another_agent(tmp_path: Path) -> None:
-    """Else any of it could keep the agent from starting."""
-    process(tmp_path, "10", "koordlet", "besteffort/pod1")
+    """Else any of it would be taken for one."""
+    process(tmp_path, "10", b"koordlet", b"besteffort/pod1")
     chosen = places(tmp_path, tree(tmp_path / "cgroup", 2))
     assert look(chosen).rivals == ()
-    process(tmp_path, "11", "koordlet")
+    process(tmp_path, "11", b"koordlet")
     assert look(chosen).rivals == ("koordlet",)
+
+
+def test_a_local_user_cannot_pose_as_another_agent(tmp_path: Path) -> None:
+    process(tmp_path, "10", b"koordlet", b"../user.slice", "1000")
+    process(tmp_path, "11", b"koordlet\\nUid:\t0", b"../user.slice", "1000")
+    process(tmp_path, "12", b"koordlet\rUid:\t0", b"../user.slice", "1000")
+    assert look(places(tmp_path, tree(tmp_path / "cgroup", 2))).rivals == ()
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """Of a process (by prctl) or of a cgroup below a container: neither ends the look, or hides another agent."""
+    process(tmp_path, "10", b"\xff\xfe")
+    process(tmp_path, "11", b"koordlet", b"besteffort/\xff")
+    process(tmp_path, "12", b"katalyst-agent", b"burstable/\xff")
+    assert look(places(tmp_path, tree(tmp_path / "cgroup", 2))).rivals == ("katalyst-agent",)
 
 
 def test_other_agents_are_known_by_their_processes(tmp_path: Path) -> None:
     """The kernel keeps 15 characters of a name; what is no process, or has ended, is passed over."""
-    for number, name in (("10", "koordlet"), ("11", "nginx"), ("12", "katalyst-agent")):
+    for number, name in (("10", b"koordlet"), ("11", b"nginx"), ("12", b"katalyst-agent")):
         process(tmp_path, number, name)
     (tmp_path / "proc" / "13").mkdir()
     (tmp_path / "proc" / "sys").mkdir()

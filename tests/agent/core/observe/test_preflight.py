@@ -60,7 +60,7 @@ CASES: dict[str, tuple[str, dict[str, object], Severity, str]] = {
     "Koordinator's agent": (
         "other agents",
         {"rivals": ("koordlet",)},
-        Severity.REFUSED,
+        Severity.LIMITED,
         "Koordinator's agent (koordlet)",
     ),
 }
