@@ -168,7 +168,7 @@ PODS = ResourceType(
     True,
     ("po",),
     ("all",),
-    subresources=("attach", "binding", "eviction", "exec", "log", "portforward", "status"),
+    subresources=("attach", "binding", "eviction", "exec", "log", "portforward", "resize", "status"),
     fields=_POD_FIELDS,
 )
 # What sub-resources take: nothing of it is kept, and a Binding alone has a path of its own.

@@ -188,7 +188,7 @@ class Router:
             return await self._token_requests.create(target, request)
         if target.subresource == "scale":
             return await scale.respond(self.writes, target, request)
-        if target.subresource not in ("", "status", "finalize"):
+        if target.subresource not in ("", "status", "finalize", "resize"):
             return await self._pod_subresource(request, target)
         return await self._resource(request, target)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from embedded.apiserver.apimachinery import status
 from embedded.apiserver.apimachinery.field_errors import bad_value
 from embedded.apiserver.apimachinery.objects import Object, dig, ensure, name_of, namespace_of, uid_of
+from embedded.apiserver.apimachinery.pod_qos import qos_class
 from embedded.apiserver.apimachinery.resource_types import (
     CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
@@ -23,6 +24,7 @@ from embedded.apiserver.apimachinery.resource_types import (
 )
 from embedded.apiserver.apimachinery.selectors import EVERYTHING
 from embedded.apiserver.registry.label_keys import merge_label_keys
+from embedded.apiserver.registry.pod_resizes import keep_all_but_resources
 from embedded.apiserver.registry.pod_service_accounts import admit_pod_account
 from embedded.apiserver.registry.service_addresses import keep_address, settle_address
 from embedded.apiserver.registry.service_ports import keep_ports, settle_ports
@@ -252,24 +254,6 @@ def complete(rtype: ResourceType, obj: Object) -> None:
         ensure(obj, "status")["qosClass"] = qos_class(obj)
 
 
-def qos_class(pod: Object) -> str:
-    """The Kubernetes QoS class, from cpu and memory of every container.
-
-    https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
-    """
-    spec = pod["spec"]
-    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    amounts = [
-        (dig(c, f"resources.requests.{resource}", "0"), dig(c, f"resources.limits.{resource}", "0"))
-        for c in containers
-        for resource in ("cpu", "memory")
-    ]
-    if all(request == "0" and limit == "0" for request, limit in amounts):
-        return "BestEffort"
-    guaranteed = all(limit != "0" and request == limit for request, limit in amounts)
-    return "Guaranteed" if guaranteed else "Burstable"
-
-
 # -- change ---------------------------------------------------------------------------------------------------
 
 
@@ -311,6 +295,8 @@ def check_not_deleted_by(rtype: ResourceType, old: Object, new: Object, subresou
 
 def keep_server_fields(rtype: ResourceType, old: Object, new: Object, subresource: str) -> None:
     """Put back, in place, whatever the client may not change through this path."""
+    if subresource == "resize":
+        keep_all_but_resources(new, old)
     meta, old_meta = new["metadata"], old["metadata"]
     if subresource == "status":
         _keep_all_but(new, old, {"status", "metadata"})

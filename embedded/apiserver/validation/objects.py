@@ -32,6 +32,7 @@ from embedded.apiserver.validation.label_selectors import label_selector_errors
 from embedded.apiserver.validation.network_policies import network_policy_errors
 from embedded.apiserver.validation.pod_groups import pod_group_changes, pod_group_errors
 from embedded.apiserver.validation.pod_hosts import new_pod_errors
+from embedded.apiserver.validation.pod_resizes import pod_resize_errors
 from embedded.apiserver.validation.pods import pod_spec_errors, pod_update_errors
 from embedded.apiserver.validation.quotas import quota_changes, quota_errors
 from embedded.apiserver.validation.roles import (
@@ -86,6 +87,8 @@ def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: st
         yield from compare(obj, old)
     if not subresource and (compare := _COMPARISONS.get(rtype.id)):
         yield from compare(obj, old)
+    if subresource == "resize":
+        yield from pod_resize_errors(obj, old)
 
 
 def _new_finalizers(obj: Object, old: Object) -> Iterator[FieldError]:
