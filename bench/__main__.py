@@ -1,9 +1,9 @@
 """`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`), the speed of the
 embedded API server (`api`), and how fast and how well the scheduler decides (`schedule`).
 
-Prints tables and writes bench/results: latest.json, colocate.json, react.json, api.json, schedule.json and pictures of
-the three between. The exit is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`);
-1 where the benchmark itself failed.
+Prints tables and writes bench/results: latest.json, colocate.json (`--servers`: servers.json), react.json, api.json,
+schedule.json and pictures of colocate, react and api. The exit is 0 also where a target is missed or the machine is
+unsuitable (then it says `skipped`); 1 where the benchmark itself failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from bench.api import benchmark as api
 from bench.api import report as api_report
 from bench.colocate import benchmark as colocate
 from bench.colocate import report as colocate_report
-from bench.colocate.rows import ALL_ROWS, GROUPS, chosen
+from bench.colocate.loads import LoadFault
+from bench.colocate.rows import ALL_ROWS, GROUPS, SERVER_GROUPS, SERVER_ROWS, chosen, chosen_for_servers
+from bench.colocate.servers import SERVERS
 from bench.hierarchies import Hierarchies, discover
 from bench.machine import this_machine
 from bench.react import benchmark as react
@@ -39,13 +41,14 @@ from local.faults import FAULTS
 from model.fault import KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-COLOCATE, REACT, API, SCHEDULE = (
-    RESULTS.with_name(f"{name}.json") for name in ("colocate", "react", "api", "schedule")
+COLOCATE, SERVERS_RESULT, REACT, API, SCHEDULE = (
+    RESULTS.with_name(f"{name}.json") for name in ("colocate", "servers", "react", "api", "schedule")
 )
 _DATA = "SUBLET_BENCH_DATA"
 _PODS = (110, 250)
 _AGENT_PODS = 250
 _AGENT_SECONDS = 60
+_HOGS = (1, 2, 4, 8)
 _COSTS = ("imports", "observe", "agent")
 _PARTS = (*_COSTS, "colocate", "react", "api", "schedule")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -87,7 +90,18 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help="colocate, react, api, schedule: once and short, to see that it works"
     )
     parser.add_argument("--runs", type=_positive, help="colocate: clean runs of each row (default: 5)")
-    parser.add_argument("--rows", nargs="+", choices=[*GROUPS, *ALL_ROWS], help="colocate: only these rows or groups")
+    rows = dict.fromkeys((*GROUPS, *ALL_ROWS, *SERVER_GROUPS, *SERVER_ROWS))
+    parser.add_argument("--rows", nargs="+", choices=list(rows), help="colocate: only these rows or groups")
+    parser.add_argument(
+        "--servers", nargs="*", choices=list(SERVERS), help="colocate: these real servers (default: all) as the service"
+    )
+    parser.add_argument(
+        "--hogs",
+        type=_positive,
+        nargs="+",
+        default=_HOGS,
+        help=f"colocate --servers: batch processes (default: {_HOGS})",
+    )
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
     parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
     parser.add_argument("--restarts", type=_positive, help="react: restarts of each kind (default: 3)")
@@ -113,11 +127,16 @@ def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     effort = colocate.QUICK if arguments.quick else colocate.ColocationEffort()
     asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
     effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
-    measured = colocate.measure_colocation(hierarchies, chosen(arguments.rows), effort)
+    servers = None if arguments.servers is None else [SERVERS[name].kind for name in arguments.servers or SERVERS]
+    try:
+        rows = chosen(arguments.rows) if servers is None else chosen_for_servers(arguments.rows, arguments.hogs)
+    except KeyError as error:
+        raise LoadFault(f"--rows {error.args[0]}", "no such row with or without --servers as asked") from None
+    measured = colocate.measure_colocation(hierarchies, rows, effort, servers or ())
     colocate_report.show(measured, tables.console(colocate_report.WIDTH))
-    path = arguments.out / COLOCATE.name
+    path = arguments.out / (COLOCATE if servers is None else SERVERS_RESULT).name
     colocate_report.save(measured, path)
-    if plot.available():
+    if servers is None and plot.available():
         plot.plot_colocation(measured, path.with_suffix(".svg"))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from bench.api.benchmark import ECHO, MEMORY, STATE, Api
 from bench.colocate.benchmark import ColocationResult
-from bench.colocate.rows import ALL_ROWS, kinds_of
 from bench.figures import ColocationRun, Interval, clean_runs, interval
 from bench.react.benchmark import React
 from bench.react.report import in_guest
@@ -37,7 +36,7 @@ def plot_colocation(measured: ColocationResult, path: Path) -> None:
         _panel(axis, measured, value)
         axis.set_title(title, fontsize=10)
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(measured.rows)), [ALL_ROWS[name].title for name in measured.rows])
+    axes[0].set_yticks(range(len(measured.rows)), [measured.title(name) for name in measured.rows])
     axes[0].set_ylim(len(measured.rows) - 0.5, -0.5)
     if any(points(measured, kind, _PANELS[0][1]) for kind in _COLOURS):
         axes[0].set_xscale("log")
@@ -95,7 +94,7 @@ def _known(spread: Interval | None) -> tuple[float, float, float] | None:
 
 def _panel(axis: Any, measured: ColocationResult, value: Callable[[ColocationRun], float | None]) -> None:
     for offset, (kind, colour) in zip((-0.12, 0.12), _COLOURS.items(), strict=True):
-        if not any(each.name == kind for name in measured.rows for each in kinds_of(ALL_ROWS[name])):
+        if not measured.rows_with(kind):
             continue
         found = points(measured, kind, value)
         lines = [line + offset for line, *_ in found]

@@ -14,7 +14,7 @@ import psutil
 
 from bench.colocate.cluster import BenchCluster
 from bench.colocate.loads import Programs
-from bench.colocate.rows import ALL_ROWS, ColocationRow, kinds_of
+from bench.colocate.rows import ColocationRow, RequestKind, kinds_of
 from bench.colocate.run import ColocationSetup, attempt
 from bench.figures import ColocationRun, lacking, rotated
 from bench.hierarchies import Hierarchies
@@ -43,23 +43,44 @@ class ColocationResult(msgspec.Struct, frozen=True):
     effort: ColocationEffort
     rows: tuple[str, ...]
     runs: tuple[ColocationRun, ...]
+    titles: dict[str, str] = {}
+
+    def title(self, row: str) -> str:
+        return self.titles.get(row, row)
+
+    def rows_with(self, kind: str) -> list[str]:
+        """Rows that were run with these requests."""
+        run = {each.row for each in self.runs if each.kind == kind}
+        return [name for name in self.rows if name in run]
+
+
+class _Work(msgspec.Struct, frozen=True):
+    """The rows, with the kinds of requests of each."""
+
+    rows: dict[str, ColocationRow]
+    kinds: dict[str, tuple[RequestKind, ...]]
 
 
 def measure_colocation(
-    hierarchies: Hierarchies, rows: Sequence[ColocationRow], effort: ColocationEffort
+    hierarchies: Hierarchies,
+    rows: Sequence[ColocationRow],
+    effort: ColocationEffort,
+    servers: Sequence[RequestKind] = (),
 ) -> ColocationResult:
-    """Raises a Fault where a program or a cgroup does not come up."""
+    """Requests to our own service, or to `servers`. Raises a Fault where a program or a cgroup does not come up."""
     machine = this_machine()
+    work = _Work({row.name: row for row in rows}, {row.name: tuple(servers) or kinds_of(row) for row in rows})
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
-        runs = asyncio.run(_measure(Path(name), hierarchies, rows, effort))
-    return ColocationResult(machine, effort, tuple(row.name for row in rows), tuple(runs))
+        runs = asyncio.run(_measure(Path(name), hierarchies, work, effort))
+    titles = {row.name: row.title for row in rows}
+    return ColocationResult(machine, effort, tuple(work.rows), tuple(runs), titles)
 
 
 async def _measure(
-    folder: Path, hierarchies: Hierarchies, rows: Sequence[ColocationRow], effort: ColocationEffort
+    folder: Path, hierarchies: Hierarchies, work: _Work, effort: ColocationEffort
 ) -> list[ColocationRun]:
     programs, cpus, begun = Programs(folder), psutil.cpu_count() or 1, time.monotonic()
-    wanted = {row.name: tuple(kind.name for kind in kinds_of(row)) for row in rows}
+    wanted = {name: tuple(kind.name for kind in kinds) for name, kinds in work.kinds.items()}
     runs: list[ColocationRun] = []
     async with BenchCluster.started(folder / "run", cpus) as cluster:
         rounds = programs.rounds_per_ms()
@@ -71,7 +92,7 @@ async def _measure(
             if turn >= effort.runs and time.monotonic() - begun > effort.minutes * 60:
                 break
             for row in rotated(due, turn):
-                found = await attempt(stage, ALL_ROWS[row], turn)
+                found = await attempt(stage, work.rows[row], work.kinds[row], turn)
                 runs += found
                 _tell(found)
             turn += 1

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 from bench.colocate.benchmark import ColocationResult
-from bench.colocate.rows import ALL_ROWS, KUBEPODS_MEMORY_MIB, MEMORY_ROWS, SERVICE_MEMORY_MIB, kinds_of
+from bench.colocate.rows import KUBEPODS_MEMORY_MIB, MEMORY_ROWS, SERVICE_MEMORY_MIB
 from bench.colocate.targets import claims, targets
 from bench.figures import CLEAN_PCT, ColocationRun, ColocationTarget, Interval, clean_runs, interval
 from bench.tables import block
@@ -74,7 +74,7 @@ def show(measured: ColocationResult, console: Console) -> None:
 
 
 def _show_kind(measured: ColocationResult, kind: str, console: Console) -> None:
-    listed = [name for name in measured.rows if any(each.name == kind for each in kinds_of(ALL_ROWS[name]))]
+    listed = measured.rows_with(kind)
     columns = (
         "row",
         "clean/all",
@@ -87,18 +87,18 @@ def _show_kind(measured: ColocationResult, kind: str, console: Console) -> None:
         "batch Mrounds/s",
         "agent %",
     )
-    block(console, f"{kind} requests", columns, [_row(measured.runs, name, kind) for name in listed])
+    block(console, f"{kind} requests", columns, [_row(measured, name, kind) for name in listed])
 
 
-def _row(runs: Sequence[ColocationRun], name: str, kind: str) -> list[str]:
-    clean = clean_runs(runs, name, kind)
-    made = sum((run.row, run.kind) == (name, kind) for run in runs)
+def _row(measured: ColocationResult, name: str, kind: str) -> list[str]:
+    clean = clean_runs(measured.runs, name, kind)
+    made = sum((run.row, run.kind) == (name, kind) for run in measured.runs)
 
     def told(figure: Callable[[ColocationRun], float | None], scale: float, form: str) -> str:
         return spread(interval([figure(run) for run in clean]), scale, form)
 
     return [
-        ALL_ROWS[name].title,
+        measured.title(name),
         f"{len(clean)}/{made}",
         told(lambda run: run.p50_us, 1000, ".2f"),
         told(lambda run: run.p99_us, 1000, ".2f"),

@@ -6,7 +6,7 @@ cfsQuota (reference: slo-controller-config).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -22,18 +22,34 @@ class BatchKind(StrEnum):
 
 
 class RequestKind(msgspec.Struct, frozen=True):
-    """Requests to the service: CPU time of one, and how many a second for each CPU of the machine."""
+    """Requests to the service: CPU time of one (0 where the server is not ours), and how many a second for each CPU of
+    the machine.
+    """
 
     name: str
     cpu_ms: float
     per_second_and_cpu: float
 
 
+class KernelSettings(msgspec.Struct, frozen=True):
+    """What the kernel is told directly, whatever agent runs: candidates for what the agent could do.
+
+    `idle_root` is cpu.idle of the best-effort class, `idle_tasks` SCHED_IDLE of the batch threads; slices are those
+    that sched_setattr gives the threads (Linux >= 6.12), of the batch work and of the server.
+    """
+
+    idle_root: bool = False
+    idle_tasks: bool = False
+    batch_slice_us: int | None = None
+    server_slice_us: int | None = None
+
+
 class ColocationRow(msgspec.Struct, frozen=True):
     """`service_millis` is what the service requests, None: half of the CPUs; `agent` the suppress settings, None: no
     agent.
 
-    With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it.
+    With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it. `hogs` is
+    how many batch processes run, None: two a CPU.
     """
 
     name: str
@@ -42,6 +58,8 @@ class ColocationRow(msgspec.Struct, frozen=True):
     agent: Mapping[str, Any] | None = None
     service_millis: int | None = None
     memory: bool = False
+    kernel: KernelSettings = KernelSettings()
+    hogs: int | None = None
 
 
 LONG = RequestKind("long", 0.9, 300.0)
@@ -56,6 +74,9 @@ CPUSET, CFS_QUOTA, ADAPTIVE = "cpuset", "cfsQuota", "adaptive"
 SMALL_NO_AGENT, SMALL_ADAPTIVE, SMALL_IDLE = "small-no-agent", "small-adaptive", "small-idle"
 MEMORY_ALONE, MEMORY_NO_AGENT, MEMORY_AGENT = "memory-alone", "memory-no-agent", "memory-agent"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
+
+LONGEST_SLICE_US, SHORTEST_SLICE_US = 100_000, 100
+"""The kernel's bounds of a slice (kernel/sched/syscalls.c: __setparam_fair)."""
 
 _KOORDINATOR_SETTINGS = {"threshold_pct": 65, "online_stall_pct": None, "online_throttled_pct": None}
 """Its default threshold, and nothing of ours."""
@@ -99,8 +120,42 @@ MEMORY_ROWS = (
         memory=True,
     ),
 )
+CANDIDATES = (
+    ColocationRow("idle-root", "no agent, cpu.idle of best effort", BatchKind.BEST_EFFORT, kernel=KernelSettings(True)),
+    ColocationRow(
+        "idle-tasks",
+        "no agent, batch threads SCHED_IDLE",
+        BatchKind.BEST_EFFORT,
+        kernel=KernelSettings(idle_tasks=True),
+    ),
+    ColocationRow(
+        "long-slices",
+        "no agent, batch threads' slices 100 ms",
+        BatchKind.BEST_EFFORT,
+        kernel=KernelSettings(batch_slice_us=LONGEST_SLICE_US),
+    ),
+    ColocationRow(
+        "short-slices",
+        "no agent, the server's slices 0.1 ms",
+        BatchKind.BEST_EFFORT,
+        kernel=KernelSettings(server_slice_us=SHORTEST_SLICE_US),
+    ),
+    ColocationRow(
+        "adaptive-idle", "adaptive with cpu_idle", BatchKind.BEST_EFFORT, {"policy": "adaptive", "cpu_idle": True}
+    ),
+    ColocationRow(
+        "adaptive-slices",
+        "adaptive, batch threads' slices 100 ms",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        kernel=KernelSettings(batch_slice_us=LONGEST_SLICE_US),
+    ),
+)
+"""For real servers alone: what could bring their latency down."""
 ALL_ROWS = {row.name: row for row in (*ROWS, *SMALL_ROWS, *MEMORY_ROWS)}
 GROUPS = {"main": ROWS, "small": SMALL_ROWS, "memory": MEMORY_ROWS}
+SERVER_ROWS = {row.name: row for row in (*ROWS, *CANDIDATES)}
+SERVER_GROUPS = {"main": ROWS, "candidates": CANDIDATES}
 
 
 def chosen(words: list[str] | None) -> list[ColocationRow]:
@@ -109,6 +164,30 @@ def chosen(words: list[str] | None) -> list[ColocationRow]:
         return list(ALL_ROWS.values())
     names = {row.name for word in words for row in (GROUPS[word] if word in GROUPS else (ALL_ROWS[word],))}
     return [row for row in ALL_ROWS.values() if row.name in names]
+
+
+def chosen_for_servers(words: list[str] | None, hogs: Sequence[int]) -> list[ColocationRow]:
+    """Rows by name or by group (main, candidates), the main ones without a word; each with so many hogs, those without
+    batch work once.
+    """
+    names = {
+        row.name
+        for word in words or ["main"]
+        for row in (SERVER_GROUPS[word] if word in SERVER_GROUPS else (SERVER_ROWS[word],))
+    }
+    rows = [row for row in SERVER_ROWS.values() if row.name in names]
+    alone = [row for row in rows if row.batch is BatchKind.NONE]
+    return [*alone, *(_with_hogs(row, count) for count in hogs for row in rows if row.batch is not BatchKind.NONE)]
+
+
+def _with_hogs(row: ColocationRow, count: int) -> ColocationRow:
+    title = f"{row.title}; {count} batch process{'es' if count > 1 else ''}"
+    return msgspec.structs.replace(row, name=hogs_name(row.name, count), title=title, hogs=count)
+
+
+def hogs_name(name: str, count: int) -> str:
+    """What the row of that name is called with so many batch processes."""
+    return f"{name} {count}"
 
 
 def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
@@ -120,6 +199,8 @@ def service_millis(row: ColocationRow, cpus: int) -> int:
     return cpus * 500 if row.service_millis is None else row.service_millis
 
 
-def spinners(cpus: int) -> int:
-    """More than there are CPUs, so that the batch work could fill them."""
-    return 2 * cpus
+def spinners(row: ColocationRow, cpus: int) -> int:
+    """More than there are CPUs, so that the batch work could fill them, unless the row says how many."""
+    if row.batch is BatchKind.NONE:
+        return 0
+    return 2 * cpus if row.hogs is None else row.hogs

@@ -25,10 +25,11 @@ from bench.colocate.rows import (
     BatchKind,
     ColocationRow,
     RequestKind,
-    kinds_of,
     service_millis,
     spinners,
 )
+from bench.colocate.servers import CONNECTIONS, SERVERS, serving
+from bench.colocate.threads import set_idle, set_slice, threads_of
 from bench.figures import UNANSWERED, ColocationRun, MemoryOutcome, percentile_us
 from bench.hierarchies import Hierarchies
 
@@ -89,7 +90,12 @@ class ColocationScene(msgspec.Struct, frozen=True):
     counters: mmap.mmap
     hungry: HungryBatch | None
 
-    def read(self, service_pid: int, generator_pid: int) -> Reading:
+    @property
+    def service_directories(self) -> list[Path]:
+        """Of the service's container, one a hierarchy."""
+        return self.tree.directories(self.tree.container(self.home))
+
+    def read(self, generator_pid: int) -> Reading:
         own = [os.getpid(), self.stage.cluster.server_pid, generator_pid]
         agent = _cpu_seconds(self.agent.pid) if self.agent else 0.0
         return Reading(
@@ -101,7 +107,7 @@ class ColocationScene(msgspec.Struct, frozen=True):
             agent=agent,
             stolen=psutil.cpu_times().steal,
             steps=sum(struct.unpack_from(f"{len(self.batch)}Q", self.counters)),
-            wait=_wait_seconds(service_pid),
+            wait=_wait_seconds(threads_of(self.service_directories[0])),
         )
 
 
@@ -112,13 +118,15 @@ class SentRequests(msgspec.Struct, frozen=True):
     late_ratio: float
 
 
-async def attempt(stage: ColocationSetup, row: ColocationRow, number: int) -> list[ColocationRun]:
+async def attempt(
+    stage: ColocationSetup, row: ColocationRow, kinds: Sequence[RequestKind], number: int
+) -> list[ColocationRun]:
     """A run of each kind of requests. Raises a Fault where something does not come up."""
     async with AsyncExitStack() as stack:
         scene = await _scene(stage, row, number, stack)
         # An agent begins cautiously: its own start is load too.
-        warm = [stage.settle_seconds if scene.agent else _WARM_SECONDS, _WARM_SECONDS]
-        return [await _run(scene, kind, seconds) for kind, seconds in zip(kinds_of(row), warm, strict=False)]
+        warm = [stage.settle_seconds if scene.agent else _WARM_SECONDS, *[_WARM_SECONDS] * len(kinds)]
+        return [await _run(scene, kind, seconds) for kind, seconds in zip(kinds, warm, strict=False)]
 
 
 async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack: AsyncExitStack) -> ColocationScene:
@@ -132,10 +140,20 @@ async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack:
     batch = [home for home in homes if home.name.startswith(_BATCH)]
     for slot, home in enumerate(batch):
         command: list[str | Path] = [stage.programs.path("spinner"), stage.folder / _COUNTERS, str(slot)]
-        stack.enter_context(started(command, tree.directories(tree.container(home))))
+        spinner = stack.enter_context(started(command, tree.directories(tree.container(home))))
+        _tell_kernel_of_batch(row, spinner.pid)
+    if row.kernel.idle_root:
+        tree.file(tree.besteffort, "cpu", "cpu.idle").write_text("1")
     hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
     places = tuple(tree.pod(home) for home in batch)
     return ColocationScene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
+
+
+def _tell_kernel_of_batch(row: ColocationRow, pid: int) -> None:
+    if row.kernel.idle_tasks:
+        set_idle([pid])
+    if row.kernel.batch_slice_us is not None:
+        set_slice([pid], row.kernel.batch_slice_us)
 
 
 def settings_of(row: ColocationRow) -> dict[str, object]:
@@ -158,7 +176,7 @@ async def _homes(stage: ColocationSetup, stack: AsyncExitStack, row: ColocationR
 
 
 def _batch_specs(row: ColocationRow, cpus: int) -> list[BenchPod]:
-    count = 0 if row.batch is BatchKind.NONE else spinners(cpus)
+    count = spinners(row, cpus)
     native = row.batch is BatchKind.BURSTABLE
     share = {"cpu_millis": cpus * 500 // max(count, 1)} if native else {"batch_millis": _BATCH_MILLIS}
     return [BenchPod(f"{_BATCH}{slot}", **share) for slot in range(count)]
@@ -172,38 +190,49 @@ def _counters(path: Path) -> Iterator[mmap.mmap]:
 
 
 async def _run(scene: ColocationScene, kind: RequestKind, warm: float) -> ColocationRun:
-    with _service(scene, kind) as (service, port):
+    answering = _server if kind.name in SERVERS else _service
+    with answering(scene, kind) as (service, port):
         begin = time.monotonic() + warm + _PREPARED_SECONDS
         generator = _generator(scene, kind, port, begin, warm)
         await asyncio.sleep(begin - time.monotonic())
-        before = scene.read(service.pid, generator.pid)
+        before = scene.read(generator.pid)
         outcome = await _through(scene, begin + scene.stage.seconds, service)
-        after = scene.read(service.pid, generator.pid)
+        after = scene.read(generator.pid)
         late, _ = await asyncio.to_thread(generator.communicate, timeout=_GENERATOR_BOUND_SECONDS)
     latencies = array("Q")
     latencies.frombytes((scene.stage.folder / _LATENCIES).read_bytes())
     return _figures(scene, kind, SentRequests(sorted(latencies), float(late or 0)), (before, after), outcome)
 
 
-async def _through(scene: ColocationScene, end: float, service: LoadProgram) -> MemoryOutcome | None:
-    outcome = await scene.hungry.feed(end, service) if scene.hungry else None
+async def _through(scene: ColocationScene, end: float, service: LoadProgram | None) -> MemoryOutcome | None:
+    outcome = await scene.hungry.feed(end, service) if scene.hungry and service else None
     await asyncio.sleep(max(end - time.monotonic(), 0))
     return outcome
 
 
 @contextmanager
 def _service(scene: ColocationScene, kind: RequestKind) -> Iterator[tuple[LoadProgram, int]]:
-    stage, tree, hungry = scene.stage, scene.tree, scene.row.memory
+    stage, hungry = scene.stage, scene.row.memory
     threads, rounds = 2 * stage.cpus, round(kind.cpu_ms * stage.rounds_per_ms)
     words = [threads, rounds, SERVICE_MEMORY_MIB if hungry else 0]
     with LoadProgram([stage.programs.path("service"), *map(str, words)]) as service:
         port = int(service.line())
-        service.into(tree.directories(tree.container(scene.home)))
+        service.into(scene.service_directories)
         if hungry:
             service.oom_score(SERVICE_MEMORY_MIB << 20)
         service.say("go")
         service.line()
         yield service, port
+
+
+@contextmanager
+def _server(scene: ColocationScene, kind: RequestKind) -> Iterator[tuple[None, int]]:
+    with serving(
+        SERVERS[kind.name], scene.stage.folder / kind.name, scene.stage.cpus, scene.service_directories
+    ) as port:
+        if scene.row.kernel.server_slice_us is not None:
+            set_slice(threads_of(scene.service_directories[0]), scene.row.kernel.server_slice_us)
+        yield None, port
 
 
 def _generator(scene: ColocationScene, kind: RequestKind, port: int, begin: float, warm: float) -> psutil.Popen:
@@ -212,6 +241,8 @@ def _generator(scene: ColocationScene, kind: RequestKind, port: int, begin: floa
     times = [str(round(value * 1e9)) for value in (begin, warm, stage.seconds)]
     # The same arrivals for every row of a round, others in the next.
     words = [str(port), str(rate), *times, str(scene.number), str(stage.folder / _LATENCIES)]
+    if kind.name in SERVERS:
+        words += [str(CONNECTIONS), SERVERS[kind.name].request]
     program = str(stage.programs.path("generator"))
     return psutil.Popen([program, *words], stdout=subprocess.PIPE, start_new_session=True)
 
@@ -257,12 +288,12 @@ def _cpu_seconds(pid: int) -> float:
     return float(used.user + used.system)
 
 
-def _wait_seconds(pid: int) -> float:
-    """Time all threads of a process stood in the run queue: the second number of their schedstat."""
+def _wait_seconds(threads: Sequence[int]) -> float:
+    """Time these threads stood in the run queue: the second number of their schedstat."""
     total = 0
-    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+    for thread in threads:
         try:
-            total += int(task.read_text().split()[1])
+            total += int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
         except OSError:
             continue
     return total / 1e9

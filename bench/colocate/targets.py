@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bench.colocate import rows
+from bench.colocate.servers import SERVERS
 from bench.figures import ColocationRun, ColocationTarget, Interval, clean_runs, interval, ratios
 
 P99_OVER_ALONE, UTILISATION_PCT, WORK_OVER_KOORDINATOR = 1.05, 95.0, 1.7
 P99_OVER_NO_AGENT, P99_SHORT_OF_MEMORY = 1.0, 1.2
 """Issue 3/11, "Prove it"."""
+SERVER_P99_OVER_ALONE = 1.2
+"""Issue 10/16, "A service that waits to be woken"."""
 
 Figure = Callable[[ColocationRun], float | None]
 
@@ -59,6 +62,20 @@ def targets(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
             found.append(ColocationTarget(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
     if rows.MEMORY_AGENT in present:
         found += _memory(runs)
+    return found + [target for kind in SERVERS for target in _server(runs, kind)]
+
+
+def _server(runs: Sequence[ColocationRun], kind: str) -> list[ColocationTarget]:
+    """Of one real server, for each number of batch processes that adaptive and no agent were run with."""
+    present = dict.fromkeys(run.row for run in runs if run.kind == kind)
+    counts = [count for row, _, count in (name.rpartition(" ") for name in present) if row == rows.ADAPTIVE]
+    found = []
+    for adaptive, no_agent in (
+        (rows.hogs_name(rows.ADAPTIVE, int(count)), rows.hogs_name(rows.NO_AGENT, int(count))) for count in counts
+    ):
+        for other, limit in ((rows.ALONE, SERVER_P99_OVER_ALONE), (no_agent, P99_OVER_NO_AGENT)):
+            ratio = compared(runs, adaptive, other, kind, p99)
+            found.append(ColocationTarget(f"{kind}: p99 {adaptive} / {other}", ratio, limit))
     return found
 
 

@@ -21,6 +21,8 @@ from bench.colocate.rows import (
     MEMORY_ALONE,
     NO_AGENT,
     chosen,
+    chosen_for_servers,
+    spinners,
 )
 from bench.colocate.targets import RatioClaim, claims, targets
 from bench.figures import ClaimVerdict, ColocationRun, Interval, MemoryOutcome
@@ -125,14 +127,44 @@ def test_rows_are_chosen_by_name_and_group() -> None:
     assert {row.agent["threshold_pct"] for row in chosen([CPUSET, CFS_QUOTA]) if row.agent} == {65}
 
 
+def test_rows_for_servers_have_each_number_of_batch_processes() -> None:
+    """The server alone is run once; the candidates are not among the rows of our own service."""
+    found = chosen_for_servers(["alone", "adaptive", "long-slices"], (1, 4))
+    assert [row.name for row in found] == ["alone", "adaptive 1", "long-slices 1", "adaptive 4", "long-slices 4"]
+    assert [spinners(row, 2) for row in found] == [0, 1, 1, 4, 4]
+    assert len(chosen_for_servers(None, (4,))) == 6 and not {"adaptive 4", "long-slices"} & set(ALL_ROWS)
+
+
+def test_a_server_is_compared_by_the_number_of_batch_processes() -> None:
+    """Against alone and against no agent beside as many; a row that was not run is not measured."""
+    runs = [
+        run(ALONE, 2000.0, "nginx"),
+        run("no-agent 4", 3000.0, "nginx"),
+        run("adaptive 4", 2300.0, "nginx"),
+        run("adaptive 8", 3500.0, "nginx"),
+    ]
+    assert {target.name: target.verdict for target in targets(runs)} == {
+        "nginx: p99 adaptive 4 / alone": ClaimVerdict.MET,
+        "nginx: p99 adaptive 4 / no-agent 4": ClaimVerdict.MET,
+        "nginx: p99 adaptive 8 / alone": ClaimVerdict.MISSED,
+        "nginx: p99 adaptive 8 / no-agent 8": ClaimVerdict.UNKNOWN,
+    }
+
+
 def test_tables_files_and_pictures(tmp_path: Path) -> None:
     """What was saved reads back; what was missed is said; endless figures leave the picture alone."""
     names = (ALONE, NO_AGENT, CPUSET, CFS_QUOTA, ADAPTIVE)
     runs = (*good(), run(NO_AGENT, None, kind="short"), run(ADAPTIVE, 9000.0, foreign_pct=30.0))
-    measured, text = ColocationResult(MACHINE, ColocationEffort(), names, runs), io.StringIO()
+    measured, text = ColocationResult(MACHINE, ColocationEffort(), names, runs, {ALONE: "by itself"}), io.StringIO()
     show(measured, Console(file=text, width=150))
     shown = text.getvalue()
-    assert "1/2" in shown and "inf" in shown and "hyper-threads" in shown and "at most 7 %" in shown
+    assert (
+        "by itself" in shown
+        and "1/2" in shown
+        and "inf" in shown
+        and "hyper-threads" in shown
+        and "at most 7 %" in shown
+    )
     save(measured, tmp_path / "made" / "colocate.json")
     assert load(tmp_path / "made" / "colocate.json") == measured
     assert points(measured, "short", lambda each: each.p99_us) == []
