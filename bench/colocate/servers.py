@@ -115,9 +115,11 @@ def serving(server: Server, folder: Path, cpus: int, directories: Sequence[Path]
 
 
 def _kill_workers(pid: int) -> None:
-    """They would outlive a server that is killed."""
+    """They would outlive a server that is killed; while it stands still it starts no other."""
     with suppress(psutil.Error):
-        for worker in psutil.Process(pid).children(recursive=True):
+        server = psutil.Process(pid)
+        server.suspend()
+        for worker in server.children(recursive=True):
             worker.kill()
 
 
