@@ -19,7 +19,7 @@ from kube.dialects.coverage.rules import flaws_of
 from kube.dialects.documents.document import parsed, part, value_of
 from kube.dialects.documents.selector import LabelSelector
 from kube.dialects.documents.spelling import not_known, unknown_fields
-from kube.dialects.koordinator import schedulerconfig, sloconfig, slosections
+from kube.dialects.koordinator import cpuburst, schedulerconfig, sloconfig, slosections
 from kube.dialects.koordinator.configkey import ConfigKey
 from kube.dialects.koordinator.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.objects import ConfigMap
@@ -97,7 +97,7 @@ _CHECKS: Mapping[ConfigKey, _Check] = {
     ConfigKey.COLOCATION: _Check((sloconfig.colocation_layers,), (sloconfig.ColocationFields,), _durations),
     ConfigKey.THRESHOLD: _Check(_THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields), _evictions),
     ConfigKey.QOS: _Check((slosections.qos_layers,), (slosections.QosFields,), _network),
-    ConfigKey.CPU_BURST: _Check((slosections.burst_layers,), (slosections.BurstFields,)),
+    ConfigKey.CPU_BURST: _Check((cpuburst.burst_layers,), (cpuburst.BurstFields,)),
     ConfigKey.SYSTEM: _Check((slosections.system_layers,), (slosections.SystemFields,)),
     ConfigKey.HOST_APPLICATIONS: _Check((sloconfig.host_application_layers,), (HostApplicationFields,)),
     ConfigKey.NORMALIZATION: _Check((sloconfig.normalization_layers,), (sloconfig.NormalizationFields,)),

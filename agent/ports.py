@@ -86,6 +86,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             reserved_millis=self.colocation.reserved[CPU],
             raw_allocatable_millis=raw[CPU] if raw is not None and CPU in raw else None,
             host_applications=self.settings.host_applications,
+            burst=self.settings.burst,
         )
 
     def for_evictions(

@@ -12,7 +12,7 @@ from msgspec import Meta
 from agent.core.observe.prediction import PredictionPolicy
 from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
-from model.strategy import ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
+from model.strategy import BurstStrategy, ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
 
 
 class PodOrigin(StrEnum):
@@ -54,7 +54,7 @@ class Mode(StrEnum):
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of `colocation`, `suppress`, `eviction`, `normalization` these are defaults: documents override them per node.
+    """Of `colocation`, `suppress`, `eviction`, `burst`, `normalization` these are defaults: documents override them.
 
     Their fields stand in model/strategy.py.
     """
@@ -87,6 +87,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     colocation: ColocationStrategy = ColocationStrategy()
     suppress: SuppressStrategy = SuppressStrategy()
     eviction: EvictionStrategy = EvictionStrategy()
+    burst: BurstStrategy = BurstStrategy()
     normalization: NormalizationStrategy = NormalizationStrategy()
     prediction: PredictionPolicy = PredictionPolicy()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from model.strategy import (
+    BurstStrategy,
     ColocationStrategy,
     EvictionStrategy,
     HostApplication,
@@ -20,4 +21,5 @@ class NodeSettings(msgspec.Struct, frozen=True):
     suppress: SuppressStrategy = SuppressStrategy()
     normalization: NormalizationStrategy = NormalizationStrategy()
     eviction: EvictionStrategy = EvictionStrategy()
+    burst: BurstStrategy = BurstStrategy()
     host_applications: tuple[HostApplication, ...] = ()

@@ -61,6 +61,8 @@ class Reason(StrEnum):
     MEMORY_ROOM = "MemoryRoom"
     PIDS_SHARE = "PidsShare"
     CONTROLLER_ABSENT = "ControllerAbsent"
+    KNOB_ABSENT = "KnobAbsent"
+    CPU_BURST = "CpuBurst"
     AGENT_SILENT = "AgentSilent"
     AGENT_NOT_RUNNING = "AgentNotRunning"
     NOTHING_IDLE = "NothingIdle"
@@ -173,6 +175,8 @@ _WORDS: dict[Reason, str] = {
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
     Reason.PIDS_SHARE: "a share of the processes and threads there may be: a fork bomb leaves the rest to others",
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
+    Reason.KNOB_ABSENT: "this kernel has no such control file: the setting does nothing here",
+    Reason.CPU_BURST: "an online container may spend later what it left of its CPU limit",
     Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
     Reason.AGENT_NOT_RUNNING: "the node's agent is not running, or cannot be reached: look for its pod and its log",
     Reason.OFFER_NOT_BELIEVED: "the node offers more than it has: such an amount counts as 0 for the scheduler",

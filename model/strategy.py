@@ -274,6 +274,32 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min(wanted, self.longest_grace_seconds)
 
 
+class BurstPolicy(StrEnum):
+    """What online containers with a CPU limit may do beyond it (Koordinator cpuBurstStrategy.policy)."""
+
+    NONE = "none"
+    CPU_BURST = "cpuBurstOnly"
+    QUOTA_BURST = "cfsQuotaBurstOnly"
+    AUTO = "auto"
+
+    @property
+    def saves_up(self) -> bool:
+        """The kernel lets them spend later what they left of their quota: cpu.max.burst."""
+        return self in (BurstPolicy.CPU_BURST, BurstPolicy.AUTO)
+
+
+class BurstStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """CPU bursts of online containers (NodeSLO cpuBurstStrategy; defaults of Koordinator's pkg/util/sloconfig)."""
+
+    policy: Annotated[
+        BurstPolicy,
+        Meta(description="none, or cpuBurstOnly: online containers spend later what they left of their CPU limit."),
+    ] = BurstPolicy.NONE
+    cpu_pct: Annotated[
+        int, Meta(ge=1, le=10_000, description="What may be saved up for a burst, as a share of one period's limit.")
+    ] = 1000
+
+
 class HostApplication(msgspec.Struct, frozen=True):
     """A program of the host that is measured apart (NodeSLO hostApplications).
 

@@ -140,7 +140,9 @@ class ClusterEdge:
         self._paused = paused
         self._acknowledged = acknowledged
         self._zones_on_node = zones_on_node
-        self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization, settings.eviction)
+        self._defaults = NodeSettings(
+            settings.colocation, settings.suppress, settings.normalization, settings.eviction, burst=settings.burst
+        )
         self._node: Node | None = None
         self._last_node: Node | None = None
         self._documents: Documents | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from kube.dialects.documents.duration import go_duration_seconds
 from kube.dialects.gangs import membership
-from kube.dialects.koordinator import loadaware
+from kube.dialects.koordinator import cpuburst, loadaware
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
@@ -47,6 +47,12 @@ _WORDS = (
         pod_annotations.ANNOTATION_NOTICE,
         pod_annotations.reads_seconds,
         "the pod is told as long ahead as its grace period; write seconds such as 30",
+    ),
+    _Word(
+        ANNOTATIONS,
+        cpuburst.ANNOTATION,
+        cpuburst.reads_terms,
+        'the node\'s strategy holds; write an object such as {"policy": "cpuBurstOnly"}',
     ),
     _Word(
         ANNOTATIONS, membership.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from model.qos import PriorityBand, QoSClass
+from model.strategy import BurstPolicy
 
 
 class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
@@ -33,6 +34,15 @@ class EvictionTerms(msgspec.Struct, frozen=True):
     """How long before its end it wants to be told; 0: not at all."""
 
 
+class BurstTerms(msgspec.Struct, frozen=True):
+    """A pod's own words on CPU bursts (annotation koordinator.sh/cpuBurst), which go before the node's strategy."""
+
+    policy: BurstPolicy | None = None
+    """What it may do beyond its CPU limit; None: as the node's strategy says, as below."""
+    cpu_pct: int | None = None
+    """What may be saved up for a burst, as a share of one period's limit."""
+
+
 class Colocation(msgspec.Struct, frozen=True):
     """A pod's class and band, what it says about eviction and load, and what it is pinned to."""
 
@@ -50,6 +60,8 @@ class Colocation(msgspec.Struct, frozen=True):
     """What it says about being evicted."""
     load: LoadTerms = LoadTerms()
     """How its use is estimated before it is measured."""
+    burst: BurstTerms = BurstTerms()
+    """What it says about CPU bursts."""
     numa_zones: tuple[int, ...] = ()
     """NUMA nodes that the scheduler pinned it to (annotation resource-status), empty: none."""
     cpuset: str = ""

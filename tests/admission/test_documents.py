@@ -62,8 +62,8 @@ UNMET: dict[str, tuple[str, str, bytes, str]] = {
     "settings": (
         "",
         "ConfigMap",
-        config(**cluster("cpu_burst_config", policy="auto")),
-        "cpu-burst-config.clusterStrategy.policy yet",
+        config(**cluster("system_config", schedFeatures={"ID_ABSOLUTE_EXPEL": True})),
+        "system-config.clusterStrategy.schedFeatures yet",
     ),
     "a NodeSLO": (
         "slo.koordinator.sh",

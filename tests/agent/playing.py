@@ -139,7 +139,11 @@ class Scenario:
         self.layout = find_layout(self.cgroups)
         pods = tuple(self._pod(build, pod) for pod in self.told.pods)
         force = NodeSettings(
-            self.settings.colocation, self.settings.suppress, self.settings.normalization, self.settings.eviction
+            self.settings.colocation,
+            self.settings.suppress,
+            self.settings.normalization,
+            self.settings.eviction,
+            burst=self.settings.burst,
         )
         self.cluster = FakeCluster(ClusterFacts(build.node(shape.cpu_millis, shape.memory_bytes), pods, force))
         self.brake = FakeBrake()

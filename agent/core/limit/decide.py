@@ -8,6 +8,7 @@ import msgspec
 
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
 from agent.core.limit.brake import BrakePlan
+from agent.core.limit.cpu_burst import BurstFacts, BurstMemory, burst_absent, burst_memory, bursts_to_read, cpu_bursts
 from agent.core.limit.cpu_lists import (
     CpuListMemory,
     CpuLists,
@@ -46,7 +47,7 @@ from model.decision import Decision, Unit
 from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import CPU
-from model.strategy import EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
+from model.strategy import BurstStrategy, EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
 
 _RAISE_REST_SECONDS = 5.0
@@ -77,6 +78,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
     reserved_millis: int = 0
     raw_allocatable_millis: int | None = None
     host_applications: tuple[HostApplication, ...] = ()
+    burst: BurstStrategy = BurstStrategy()
 
 
 class OnlineCpus(msgspec.Struct, frozen=True):
@@ -99,7 +101,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
-    and control files in general; whether single pods' processes could be limited; and CPUs that went offline.
+    and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -111,6 +113,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     knob_schedule: KnobSchedule = KnobSchedule()
     counts_pids: bool = True
     cpus: OnlineCpus = OnlineCpus()
+    bursts: BurstMemory = BurstMemory()
 
 
 class NodeLimits(msgspec.Struct, frozen=True):
@@ -181,7 +184,9 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
     released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.knob_schedule, pods))
-    return (*RootKnobs.of(layout).all, *lists, *due(memory.knob_schedule, groups, ceiling_us), *released)
+    of_batch = due(memory.knob_schedule, groups, ceiling_us)
+    bursts = bursts_to_read(memory.bursts, memory.knob_schedule, _burst_facts(layout, facts), places)
+    return (*RootKnobs.of(layout).all, *lists, *of_batch, *released, *bursts)
 
 
 def decide_limits(
@@ -206,11 +211,14 @@ def decide_limits(
         scene.knobs, observation.knobs, facts.suppress.enable and facts.suppress.cpu_idle, observation.at_seconds
     )
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
-    limits = {**{limit.knob: limit for limit in own}, **below}
+    limits = {**{limit.knob: limit for limit in own}, **burst_absent(layout, observation), **below}
+    bursts = burst_memory(memory.bursts, _burst_facts(layout, facts), observation, below)
     brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
     counts_pids = observation.pids is not None and not is_absent(below.get(scene.knobs.pids))
     at = observation.monotonic_seconds
-    after = LimitMemory(remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online)
+    after = LimitMemory(
+        remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online, bursts
+    )
     return after, NodeLimits(
         limits=limits,
         brake=brake,
@@ -220,7 +228,7 @@ def decide_limits(
         best_effort_millis=best_effort_limit_millis(observation.best_effort_cpus, scene.quota_us, PERIOD_US),
         ceiling=_of_both(cpus.ceiling, quota).decision,
         root=layout.best_effort,
-        limited_pods=_limited_pods(observation.places, below),
+        limited_pods=_limited_pods(layout, observation.places, below),
         memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
     )
@@ -333,6 +341,7 @@ def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSched
     ratio, in_use = scene.facts.normalization_ratio, _in_use(observation, due_now)
     of_pods = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
     of_pods |= pods_pids(layout, observation, due_now, scene.facts.suppress)
+    of_pods |= cpu_bursts(_burst_facts(layout, scene.facts), observation, due_now)
     each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
     unread = {path for place in others for path in (place.path, *place.containers.values())}
     return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, observation.knobs)
@@ -353,9 +362,14 @@ def _root_pids(scene: _Scene) -> Limit | None:
     return root_pids(scene.knobs.pids, reading, scene.observation, scene.facts.suppress) if reading else None
 
 
-def _limited_pods(places: Places, below: Mapping[Knob, Limit]) -> int:
+def _burst_facts(layout: Layout, facts: LimitFacts) -> BurstFacts:
+    return BurstFacts(layout, facts.burst, facts.pods)
+
+
+def _limited_pods(layout: Layout, places: Places, below: Mapping[Knob, Limit]) -> int:
     limited = {knob.cgroup for knob in below if knob.file not in (CPUSET_FILE, PIDS_FILE)}
-    return sum(place.path in limited for place in places.pods.values())
+    root = f"{layout.best_effort}/"
+    return sum(place.path in limited and place.path.startswith(root) for place in places.pods.values())
 
 
 def _in_use(observation: Observation, pods: Iterable[Pod]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from agent.core.observe.knobs import UNLIMITED, is_v1_quota, same
 from agent.core.observe.observation import Knob, KnobReading, Value
 from model.pod.pod import Pod
 
-_TURNS = 10
+TURNS = 10
 _WITHIN_REACH = 4
 """A ceiling that falls further than to this part in one tick meets the quotas below it a tick later."""
 
@@ -31,7 +31,7 @@ class KnobSchedule(msgspec.Struct, frozen=True):
 
 def in_turn(state: KnobSchedule, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
     """The pods whose files are read in this tick in any case."""
-    return pods[state.turn :: _TURNS]
+    return pods[state.turn :: TURNS]
 
 
 def due(state: KnobSchedule, groups: Iterable[tuple[Knob, ...]], ceiling_us: int) -> Iterator[Knob]:
@@ -40,7 +40,7 @@ def due(state: KnobSchedule, groups: Iterable[tuple[Knob, ...]], ceiling_us: int
     held = {limit.knob: limit.value for limit in state.in_force}
     watched = {knob for knob, _ in state.caps}
     for index, group in enumerate(groups):
-        if index % _TURNS == state.turn or any(
+        if index % TURNS == state.turn or any(
             knob not in held or knob in watched or _in_the_way(knob, held[knob], ceiling_us) for knob in group
         ):
             yield from group
@@ -64,7 +64,7 @@ def scheduled(
     stand = {limit.knob: limit for limit in state.in_force if limit.knob.cgroup in unread}
     held = [found[limit.knob] for limit in of_pods if _holds(readings.get(limit.knob), found[limit.knob])]
     kept = tuple((knob, cap) for knob, cap in caps.items() if knob in found)
-    return KnobSchedule(kept, (*stand.values(), *held), (state.turn + 1) % _TURNS), {**stand, **found}
+    return KnobSchedule(kept, (*stand.values(), *held), (state.turn + 1) % TURNS), {**stand, **found}
 
 
 def _settled(limit: Limit, reading: KnobReading | None, cap: Value | None) -> tuple[Value | None, Limit]:

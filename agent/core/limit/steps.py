@@ -2,11 +2,12 @@
 
 1  v1 quotas below the root that become unlimited (no quota may exceed the one above it), and `cpu.idle` that ends
    (no weight can be written while it is set)
-2  what narrows, from the leaves up
+2  what narrows, from the leaves up; bursts before the quotas, which the kernel lets sink to them at most
 3  v1 CPU lists, twice: the old and the new CPUs from the root down, the new ones alone from the leaves up
    (a cgroup holds every CPU of its children, always)
 4  what widens, from the root down
 5  v1 quotas that were unlimited, below a root that is limited by now
+6  bursts that widen, within their quotas by now
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from enum import IntEnum
 import msgspec
 
 from agent.core.limit.ownership import gives_more, looser
-from agent.core.observe.knobs import IDLE_FILE, UNLIMITED, is_v1_cpuset, is_v1_quota, same
+from agent.core.observe.knobs import IDLE_FILE, UNLIMITED, is_burst, is_v1_cpuset, is_v1_quota, same
 from agent.core.observe.observation import Knob, Value
 from model.topology import format_cpus, parse_cpus
 
@@ -39,14 +40,16 @@ class _Phase(IntEnum):
     """As above; v1 CPU lists have two."""
 
     RELEASE = 1
-    NARROW = 2
-    FIT = 3
-    SHRINK = 4
-    WIDEN = 5
-    LIMIT = 6
+    BURST_LESS = 2
+    NARROW = 3
+    FIT = 4
+    SHRINK = 5
+    WIDEN = 6
+    LIMIT = 7
+    BURST_MORE = 8
 
 
-_FROM_THE_ROOT = (_Phase.FIT, _Phase.WIDEN, _Phase.LIMIT)
+_FROM_THE_ROOT = (_Phase.FIT, _Phase.WIDEN, _Phase.LIMIT, _Phase.BURST_MORE)
 
 
 def steps(wanted: Mapping[Knob, Value], current: Mapping[Knob, Value]) -> tuple[WriteStep, ...]:
@@ -96,6 +99,8 @@ def _phase(step: WriteStep, top: int) -> _Phase:
     knob = step.knob
     if is_v1_cpuset(knob):
         return _Phase.FIT if step.widens else _Phase.SHRINK
+    if is_burst(knob):
+        return _Phase.BURST_MORE if step.widens else _Phase.BURST_LESS
     if knob.file == IDLE_FILE and step.widens:
         return _Phase.RELEASE
     if is_v1_quota(knob) and knob.cgroup.count("/") > top:

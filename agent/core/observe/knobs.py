@@ -30,6 +30,8 @@ PIDS_FILE = "pids.max"
 PERIOD_FILE = "cpu.cfs_period_us"
 V1_QUOTA_FILE = "cpu.cfs_quota_us"
 V2_QUOTA_FILE = "cpu.max"
+V1_BURST_FILE = "cpu.cfs_burst_us"
+V2_BURST_FILE = "cpu.max.burst"
 _MEMORY_FILES = frozenset(("memory.limit_in_bytes", "memory.max", "memory.high"))
 
 
@@ -83,6 +85,16 @@ def quota_knob(layout: Layout, cgroup: str) -> Knob:
     return Knob(cgroup, "", V2_QUOTA_FILE) if layout.version == 2 else Knob(cgroup, "cpu", V1_QUOTA_FILE)
 
 
+def burst_knob(layout: Layout, cgroup: str) -> Knob:
+    """CPU time of earlier periods that may be spent in one, on top of its quota."""
+    return Knob(cgroup, "", V2_BURST_FILE) if layout.version == 2 else Knob(cgroup, "cpu", V1_BURST_FILE)
+
+
+def quota_of(burst: Knob) -> Knob:
+    """The quota that a burst is bounded by."""
+    return Knob(burst.cgroup, burst.controller, V2_QUOTA_FILE if burst.file == V2_BURST_FILE else V1_QUOTA_FILE)
+
+
 def shares_knob(layout: Layout, cgroup: str) -> Knob:
     """What a cgroup gets against its siblings."""
     return Knob(cgroup, "", "cpu.weight") if layout.version == 2 else Knob(cgroup, "cpu", "cpu.shares")
@@ -106,6 +118,11 @@ def pids_knob(layout: Layout, cgroup: str) -> Knob:
 def is_quota(knob: Knob) -> bool:
     """Of either version."""
     return knob.file in (V1_QUOTA_FILE, V2_QUOTA_FILE)
+
+
+def is_burst(knob: Knob) -> bool:
+    """Of either version."""
+    return knob.file in (V1_BURST_FILE, V2_BURST_FILE)
 
 
 def is_v1_quota(knob: Knob) -> bool:

@@ -233,9 +233,10 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuBurst",
-        Support.NOT_YET,
-        "cpu.max and cpu.max.burst of its containers stay as the kubelet set them",
+        Support.PARTLY,
+        "goes before the node's strategy; cpu.max.burst is set, and no quota is raised",
         '{"policy": "auto"}',
+        "kube/dialects/koordinator/cpuburst.py",
         asks=Asks.POLICY,
     ),
     _annotation(

@@ -14,6 +14,7 @@ from kube.dialects.koordinator.configkey import ConfigKey
 _CONFIG = "apis/configuration/slo_controller_config.go"
 _TYPES = "apis/slo/v1alpha1/nodeslo_types.go"
 _LENDING_READER = "kube/dialects/koordinator/sloconfig.py"
+_BURST_READER = "kube/dialects/koordinator/cpuburst.py"
 _SLO_READER = "kube/dialects/koordinator/nodeslo.py"
 
 
@@ -44,6 +45,20 @@ def _threshold(
         reader=_SLO_READER,
         example=example,
         beside=beside or {},
+    )
+
+
+def _burst(field: str, consequence: str, example: Any, support: Support = Support.HONOURED, **more: Any) -> CoverageRow:
+    return CoverageRow(
+        Surface.SETTINGS,
+        Area.CPU_QOS,
+        f"{ConfigKey.CPU_BURST}.{field}",
+        support,
+        consequence,
+        source=_TYPES,
+        reader=_BURST_READER,
+        example=example,
+        **more,
     )
 
 
@@ -214,13 +229,20 @@ _QOS = (
         Asks.SET,
         values=("terway-qos",),
     ),
-    _not_yet(
-        Area.CPU_QOS,
-        "cpu-burst-config.policy",
-        "cpu.max and cpu.max.burst of online containers stay as the kubelet set them, whatever its percentages say",
-        "auto",
-        Asks.POLICY,
+    _burst(
+        "policy",
+        "cpu.max.burst of LS, LSR and unlabelled pods with a CPU limit",
+        "cpuBurstOnly",
+        values=("none", "cpuBurstOnly"),
     ),
+    _burst(
+        "policy",
+        "of auto the burst is set; no quota is raised, whatever its percentages say",
+        "auto",
+        Support.PARTLY,
+        values=("auto", "cfsQuotaBurstOnly"),
+    ),
+    _burst("cpuBurstPercent", "how much; the kernel takes no more than one period's limit", 200),
 )
 
 _NODE_WIDE = (

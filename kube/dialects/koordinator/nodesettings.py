@@ -16,6 +16,7 @@ import msgspec
 from kube import objects
 from kube.dialects.documents.document import annotated, checked
 from kube.dialects.koordinator import labels as koordinator
+from kube.dialects.koordinator.cpuburst import BurstFields, burst_layers, burst_overlaid, slo_burst
 from kube.dialects.koordinator.nodemetric import collect_policy, report_policy
 from kube.dialects.koordinator.nodeslo import (
     EvictionFields,
@@ -54,6 +55,7 @@ from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
 from model.resources import ResourceVector
 from model.strategy import (
+    BurstStrategy,
     ColocationStrategy,
     EvictionStrategy,
     HostApplication,
@@ -98,10 +100,12 @@ class Documents(msgspec.Struct, frozen=True):
     entry_switches: Layers[SwitchFields] | None = None
     suppress: Layers[SuppressFields] | None = None
     eviction: Layers[EvictionFields] | None = None
+    burst: Layers[BurstFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
     slo_switch: SwitchFields = SwitchFields()
     slo_suppress: SuppressFields = SuppressFields()
     slo_eviction: EvictionFields = EvictionFields()
+    slo_burst: BurstFields = BurstFields()
     slo_host_applications: HostApplicationFields = HostApplicationFields()
     slo_others: OtherSections = OtherSections()
     collect: CollectPolicy | None = None
@@ -175,10 +179,12 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "entry_switches": lambda sources: entry_switches(sources.config_map),
     "suppress": lambda sources: suppress_layers(sources.config_map),
     "eviction": lambda sources: eviction_layers(sources.config_map),
+    "burst": lambda sources: burst_layers(sources.config_map),
     "host_applications": lambda sources: host_application_layers(sources.config_map),
     "slo_switch": lambda sources: slo_threshold(sources.slo, SwitchFields),
     "slo_suppress": lambda sources: slo_threshold(sources.slo, SuppressFields),
     "slo_eviction": lambda sources: slo_threshold(sources.slo, EvictionFields),
+    "slo_burst": lambda sources: slo_burst(sources.slo),
     "slo_host_applications": lambda sources: slo_host_applications(sources.slo),
     "slo_others": lambda sources: slo_others(sources.slo),
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
@@ -246,6 +252,7 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
         suppress=_suppress(documents, defaults.suppress),
         normalization=_normalization(documents, defaults.normalization),
         eviction=_eviction(documents, defaults.eviction),
+        burst=_burst(documents, defaults.burst),
         host_applications=_host_applications(documents, defaults.host_applications, kubepods),
     )
 
@@ -274,6 +281,13 @@ def _eviction(documents: Documents, defaults: EvictionStrategy) -> EvictionStrat
     for layer in (*layers, documents.slo_eviction):
         strategy = eviction_overlaid(strategy, layer)
     return msgspec.structs.replace(strategy, enable=defaults.enable and _switched(documents, True))
+
+
+def _burst(documents: Documents, strategy: BurstStrategy) -> BurstStrategy:
+    layers = documents.burst.of(documents.labels) if documents.burst else ()
+    for layer in (*layers, documents.slo_burst):
+        strategy = burst_overlaid(strategy, layer)
+    return strategy
 
 
 def _switched(documents: Documents, enable: bool) -> bool:

@@ -159,7 +159,6 @@ class OtherSections(msgspec.Struct, frozen=True):
     """Sections nothing acts on yet must be objects all the same."""
 
     resource_qos: dict[str, Any] | None = field(name=Section.QOS.value, default=None)
-    cpu_burst: dict[str, Any] | None = field(name=Section.CPU_BURST.value, default=None)
     system: dict[str, Any] | None = field(name=Section.SYSTEM.value, default=None)
     extensions: dict[str, Any] | None = None
 

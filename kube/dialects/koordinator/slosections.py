@@ -15,6 +15,7 @@ from msgspec import Meta, field
 
 from kube.dialects.documents.document import checked
 from kube.dialects.koordinator.configkey import ConfigKey, Section
+from kube.dialects.koordinator.cpuburst import BurstFields
 from kube.dialects.koordinator.sloconfig import Layers, layers
 from kube.objects import ConfigMap, NodeSLO
 from model.quantity import QuantityError, parse
@@ -55,16 +56,6 @@ class BlockType(StrEnum):
     DEVICE = "device"
     VOLUME_GROUP = "volumegroup"
     POD_VOLUME = "podvolume"
-
-
-class BurstPolicy(StrEnum):
-    """What may burst."""
-
-    NONE = "none"
-    CPU_BURST = "cpuBurstOnly"
-    QUOTA_BURST = "cfsQuotaBurstOnly"
-    AUTO = "auto"
-    UNSET = ""
 
 
 class CpuQos(msgspec.Struct, frozen=True, rename="camel"):
@@ -176,16 +167,6 @@ class QosFields(msgspec.Struct, frozen=True, rename="camel"):
     cgroup_root: QosClassFields | None = None
 
 
-class BurstFields(msgspec.Struct, frozen=True):
-    """cpuBurstStrategy."""
-
-    policy: BurstPolicy | None = None
-    cpu: Annotated[int, Meta(ge=1, le=10_000)] | None = field(name="cpuBurstPercent", default=None)
-    quota: Annotated[int, Meta(ge=100)] | None = field(name="cfsQuotaBurstPercent", default=None)
-    period: Annotated[int, Meta(ge=-1)] | None = field(name="cfsQuotaBurstPeriodSeconds", default=None)
-    share_pool: _Percent | None = field(name="sharePoolThresholdPercent", default=None)
-
-
 class SystemFields(msgspec.Struct, frozen=True, rename="camel"):
     """systemStrategy."""
 
@@ -221,11 +202,6 @@ NODE_SLO_SECTIONS: Mapping[Section, type[msgspec.Struct]] = {
 def qos_layers(source: ConfigMap | None) -> Layers[QosFields] | None:
     """`resource-qos-config`; None where there is none. Raises ConfigurationFault, as all below do."""
     return layers(source, ConfigKey.QOS, QosFields)
-
-
-def burst_layers(source: ConfigMap | None) -> Layers[BurstFields] | None:
-    """`cpu-burst-config`."""
-    return layers(source, ConfigKey.CPU_BURST, BurstFields)
 
 
 def system_layers(source: ConfigMap | None) -> Layers[SystemFields] | None:

@@ -10,6 +10,7 @@ from kube.dialects.documents.document import checked
 from kube.dialects.documents.selector import LabelSelector
 from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
 from kube.dialects.koordinator import labels as koordinator
+from kube.dialects.koordinator.cpuburst import burst_terms
 from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
@@ -126,6 +127,7 @@ def _colocation(source: objects.Pod, kubernetes: KubernetesQoS) -> Colocation:
         preemptible=preemption.preemptible(labels, annotations),
         eviction=eviction_terms(labels, annotations),
         load=load_terms(annotations),
+        burst=burst_terms(annotations),
         numa_zones=pinned.numa_zones,
         cpuset=pinned.cpuset,
     )

@@ -604,13 +604,12 @@ def test_what_is_asked_in_vain_is_a_fact(tmp_path: Path) -> None:
 
     async def scene(rig: Rig) -> None:
         assert (await rig.known()).unmet == ()
-        rig.api.put(
-            "configmaps", "slo-controller-config", config(cpu_burst_config={"clusterStrategy": {"policy": "auto"}})
-        )
-        await rig.until(lambda facts: facts.unmet == ("cpu-burst-config.policy",))
-        rig.api.put(
-            "configmaps", "slo-controller-config", config(cpu_burst_config={"clusterStrategy": {"policy": "none"}})
-        )
-        await rig.until(lambda facts: facts.unmet == ())
+        for on in (True, False):
+            strategy = {"beClass": {"networkQOS": {"enable": on}}}
+            rig.api.put(
+                "configmaps", "slo-controller-config", config(resource_qos_config={"clusterStrategy": strategy})
+            )
+            expected = ("resource-qos-config.*Class.networkQOS",) if on else ()
+            await rig.until(lambda facts, unmet=expected: facts.unmet == unmet)
 
     play(tmp_path, scene)

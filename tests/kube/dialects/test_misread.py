@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.dialects.gangs import membership
-from kube.dialects.koordinator import loadaware
+from kube.dialects.koordinator import cpuburst, loadaware
 from kube.dialects.misread import in_metadata
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.objects import Metadata
@@ -28,6 +28,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         ('["default/a"', '["a,b"]', "x"),
         "the gang is placed alone",
     ),
+    "bursts": ("annotations", cpuburst.ANNOTATION, ("auto", '{"policy": "max"}'), "node's strategy"),
     "factors": ("annotations", loadaware.ANNOTATION_FACTORS, ('{"cpu": NaN}', '{"cpu": 0}', "85"), "usual factors"),
     "a time": ("annotations", loadaware.ANNOTATION_AFTER_SCHEDULED, ("-1", "1m"), "write whole seconds"),
     "another": ("annotations", loadaware.ANNOTATION_AFTER_INITIALIZED, ("-1",), "write whole seconds"),

@@ -438,18 +438,18 @@ def of_one_node(
 
 def test_what_one_node_is_asked_in_vain() -> None:
     """Each field once, though the NodeSLO is made of the ConfigMap; what other nodes are asked does not count."""
-    entry = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "policy": "auto"}
-    burst = {"clusterStrategy": {"policy": "none"}, "nodeStrategies": [entry]}
-    qos = {"beClass": {"memoryQOS": {"enable": True}}}
-    data = {"cpu-burst-config": burst, "resource-qos-config": {"clusterStrategy": qos}}
+    entry = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "schedFeatures": {"ID_ABSOLUTE_EXPEL": True}}
+    system = {"clusterStrategy": {"schedFeatures": {}}, "nodeStrategies": [entry]}
+    qos = {"beClass": {"networkQOS": {"enable": True}}}
+    data = {"system-config": system, "resource-qos-config": {"clusterStrategy": qos}}
     texts = {key: msgspec.json.encode(value).decode() for key, value in data.items()}
     source = ConfigMap(Metadata("slo-controller-config", "koordinator-system"), texts)
     assert of_one_node(config_map=source, spec={"resourceQOSStrategy": qos}) == (
-        "resource-qos-config.*Class.memoryQOS",
+        "resource-qos-config.*Class.networkQOS",
     )
     assert of_one_node(config_map=source, labels={"pool": "a"}) == (
-        "cpu-burst-config.policy",
-        "resource-qos-config.*Class.memoryQOS",
+        "resource-qos-config.*Class.networkQOS",
+        "system-config.schedFeatures",
     )
     assert of_one_node(labels={"node.koordinator.sh/cpu-bind-policy": "FullPCPUsOnly"}) == (
         "node.koordinator.sh/cpu-bind-policy",

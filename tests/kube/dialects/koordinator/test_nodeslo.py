@@ -90,18 +90,15 @@ RENDERED: dict[str, Any] = {
 def test_a_rendered_document() -> None:
     """All that is known is read; the rest is skipped."""
     path = CgroupPath(CgroupBase.ROOT, "host-latency-sensitive/", "nginx/")
-    assert parts({**RENDERED, "cpuBurstStrategy": None}) == {
+    assert parts(RENDERED) == {
         "switch": SwitchFields(True),
         "suppress": SuppressFields(65, 10, SuppressPolicyText.CPUSET),
         "eviction": EvictionFields(70, cpu_limit_policy=EvictionPolicy.REAL_LIMIT),
         "host applications": HostApplicationFields(
             [HostApplicationSpec("nginx", PriorityBand.PROD, QoSClass.LS, path)]
         ),
-        "others": OtherSections(
-            RENDERED["resourceQOSStrategy"], None, RENDERED["systemStrategy"], RENDERED["extensions"]
-        ),
+        "others": OtherSections(RENDERED["resourceQOSStrategy"], RENDERED["systemStrategy"], RENDERED["extensions"]),
     }
-    assert slo_others(slo(RENDERED)).cpu_burst == RENDERED["cpuBurstStrategy"]
 
 
 EVICTIONS = {
@@ -203,7 +200,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "CPU requests reversed": reversed_pair(*REQUEST_PAIRS[1]),
     "a word for a switch": (threshold(enable="yes"), f".{SECTION}.enable: is 'yes' (expected true or false"),
     "a list for a section": ({SECTION: []}, f".{SECTION}: is a list"),
-    "a section nothing acts on": ({"cpuBurstStrategy": "auto"}, ".cpuBurstStrategy: is 'auto' (expected an object"),
+    "a section nothing acts on": ({"systemStrategy": "auto"}, ".systemStrategy: is 'auto' (expected an object"),
     "no list of applications": ({"hostApplications": {}}, ".hostApplications: is an object (expected a list"),
     "an application without a name": ({"hostApplications": [{}]}, ".hostApplications[0]: is not valid (Object missing"),
     "an empty name": (application(name=""), ".hostApplications[0].name: is ''"),
@@ -253,7 +250,7 @@ ALONE: dict[str, tuple[Any, str]] = {
     "suppression": (threshold(enable=False, cpuSuppressThresholdPercent=101), "suppress"),
     "evictions": (threshold(enable=False, cpuEvictThresholdPercent=101), "eviction"),
     "host applications": ({**threshold(enable=False), "hostApplications": 3}, "host applications"),
-    "a section nothing acts on": ({**threshold(enable=False), "cpuBurstStrategy": 3}, "others"),
+    "a section nothing acts on": ({**threshold(enable=False), "systemStrategy": 3}, "others"),
 }
 
 

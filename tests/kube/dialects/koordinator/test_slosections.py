@@ -8,7 +8,6 @@ import pytest
 
 from kube.dialects.koordinator.slosections import (
     amplification_layers,
-    burst_layers,
     qos_layers,
     slo_sections,
     system_layers,
@@ -23,7 +22,6 @@ def config(key: str, text: str) -> ConfigMap:
 
 READERS: dict[str, tuple[Any, str]] = {
     "resource-qos-config": (qos_layers, '{"clusterStrategy":{"beClass":{"cpuQOS":{"groupIdentity":-1}}}}'),
-    "cpu-burst-config": (burst_layers, '{"clusterStrategy":{"cfsQuotaBurstPercent":300}}'),
     "system-config": (system_layers, '{"clusterStrategy":{"schedFeatures":{"ID_ABSOLUTE_EXPEL":true}}}'),
     "resource-amplification-config": (amplification_layers, '{"resourceAmplificationRatio":{"cpu":1.5}}'),
 }

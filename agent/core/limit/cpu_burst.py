@@ -1,0 +1,203 @@
+"""CPU bursts of online pods: what a container left of its quota in one period it may spend in a later one.
+
+    burst of a container = its CPU limit x cpuBurstPercent, and no more than one period's limit
+    burst of a pod = those of its containers together, and no more than one period's quota of the pod
+
+The average stays the limit: nobody gets more than Kubernetes granted. The kernel takes no burst above the quota, and no
+quota below the burst: a container whose limit is lowered in place gets the smaller burst first, so that the kubelet's
+next try is taken. Batch and mid pods, LSE pods and whoever has no quota are left alone (docs/adr/0044). Source: kernel
+Documentation/scheduler/sched-bwc.rst; Koordinator pkg/koordlet/qosmanager/plugins/cpuburst, issues 1477, 2326, 2778.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from agent.core.limit.knob_schedule import TURNS, KnobSchedule, due, in_turn
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import SMALLEST_QUOTA_US, UNLIMITED, burst_knob, is_burst, quota_of
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, Places
+from model.decision import Decision, TermSum, Unit
+from model.pod.pod import Pod
+from model.pod.spec import Container
+from model.qos import QoSClass
+from model.reason import Reason
+from model.resources import CPU
+from model.strategy import BurstStrategy
+
+_US_PER_MILLI = 100
+_ONLINE = (QoSClass.NONE, QoSClass.LS, QoSClass.LSR)
+
+
+class BurstMemory(msgspec.Struct, frozen=True):
+    """What one tick must know of the one before: whether the kernel has no bursts, and for how many ticks pods are
+    still looked at for a burst of ours that nobody wants any more."""
+
+    absent: bool = False
+    turns: int = TURNS
+
+
+class BurstFacts(msgspec.Struct, frozen=True):
+    """What bursts depend on beside the observation; `pods` is None until they were listed."""
+
+    layout: Layout
+    strategy: BurstStrategy
+    pods: tuple[Pod, ...] | None
+
+    @property
+    def listed(self) -> tuple[Pod, ...]:
+        return self.pods or ()
+
+    def wants(self, pod: Pod) -> bool:
+        """By its own words, else by the node's."""
+        own = pod.colocation.burst.policy
+        return (self.strategy.policy if own is None else own).saves_up and _is_online(pod)
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """One cgroup, a pod's or a container's, and what its containers may use in one period (us)."""
+
+    cgroup: str
+    detail: str
+    limit_us: int
+    pct: int
+
+    @property
+    def most_us(self) -> int:
+        return min(self.limit_us * self.pct // 100, self.limit_us)
+
+
+def bursts_to_read(memory: BurstMemory, schedule: KnobSchedule, facts: BurstFacts, places: Places) -> Iterator[Knob]:
+    """The files that `cpu_bursts` must know: with a burst its quota, and one that tells whether the kernel has any."""
+    wanting = [pod for pod in facts.listed if facts.wants(pod)]
+    if wanting:
+        yield _probe(facts.layout)
+    if not memory.absent:
+        limited = [tuple(group for group in _groups(facts, places, pod) if group.limit_us) for pod in wanting]
+        found = (*due(schedule, _knobs(facts, limited), UNLIMITED), *_lowered(schedule, facts, limited))
+        for knob in dict.fromkeys(found):
+            yield knob
+            yield quota_of(knob)
+    if memory.turns:
+        for pod in in_turn(schedule, facts.listed):
+            others = (group for group in _groups(facts, places, pod) if not (facts.wants(pod) and group.limit_us))
+            yield from (burst_knob(facts.layout, group.cgroup) for group in others)
+
+
+def cpu_bursts(facts: BurstFacts, observation: Observation, pods: Iterable[Pod]) -> dict[Knob, Limit]:
+    """The burst of every cgroup of `pods` whose files were read; of one that wants none, what it was before us."""
+    limits: dict[Knob, Limit] = {}
+    for pod in () if _is_absent(facts.layout, observation) else pods:
+        for group in _groups(facts, observation.places, pod):
+            knob = burst_knob(facts.layout, group.cgroup)
+            reading = observation.knobs.get(knob)
+            decide = _wanted if facts.wants(pod) and group.limit_us else _released
+            limit = decide(knob, group, reading, observation) if reading else None
+            if limit is not None:
+                limits[knob] = limit
+    return limits
+
+
+def burst_memory(
+    memory: BurstMemory, facts: BurstFacts, observation: Observation, limits: Mapping[Knob, Limit]
+) -> BurstMemory:
+    """What to remember, once the `limits` are decided: while one of them is taken back, others may be yet to come."""
+    if facts.pods is None:
+        return memory
+    goes_on = any(is_burst(knob) and limit.decision.reason is Reason.KNOB_RELEASED for knob, limit in limits.items())
+    goes_on = goes_on or any(facts.wants(pod) for pod in facts.pods)
+    return BurstMemory(_is_absent(facts.layout, observation), TURNS if goes_on else max(memory.turns - 1, 0))
+
+
+def burst_absent(layout: Layout, observation: Observation) -> dict[Knob, Limit]:
+    """The record that the kernel has no bursts; nothing where it has, and where nobody wants one."""
+    knob, terms = _probe(layout), TermSum().add("no such file", 0)
+    record = _limit(knob, terms, Reason.KNOB_ABSENT, observation.at_seconds)
+    return {knob: record} if _is_absent(layout, observation) else {}
+
+
+def _is_absent(layout: Layout, observation: Observation) -> bool:
+    reading = observation.knobs.get(_probe(layout))
+    return reading is not None and isinstance(reading.kernel, Missing) and reading.kernel.absence is Absence.GONE
+
+
+def _probe(layout: Layout) -> Knob:
+    return burst_knob(layout, layout.best_effort)
+
+
+def _is_online(pod: Pod) -> bool:
+    return pod.colocation.qos_label in _ONLINE and not pod.borrows and not pod.terminal
+
+
+def _knobs(facts: BurstFacts, pods: Iterable[tuple[_Group, ...]]) -> Iterator[tuple[Knob, ...]]:
+    return (tuple(burst_knob(facts.layout, group.cgroup) for group in groups) for groups in pods)
+
+
+def _lowered(schedule: KnobSchedule, facts: BurstFacts, pods: Iterable[tuple[_Group, ...]]) -> Iterator[Knob]:
+    """All of a pod whose limits came down: the kubelet cannot lower a quota below the burst that stands."""
+    held = {limit.knob: limit.value for limit in schedule.in_force}
+    for groups in pods:
+        knobs = [burst_knob(facts.layout, group.cgroup) for group in groups]
+        if any(_above(held.get(knob), group.most_us) for knob, group in zip(knobs, groups, strict=True)):
+            yield from knobs
+
+
+def _above(held: object, most_us: int) -> bool:
+    return isinstance(held, int) and held > most_us
+
+
+def _groups(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Group]:
+    """The pod first, then each container; 0 is no limit."""
+    place = places.pods.get(pod.uid)
+    if place is None or place.path.startswith(f"{facts.layout.best_effort}/") or not _is_online(pod):
+        return
+    own, inits = pod.colocation.burst.cpu_pct, pod.spec.init_containers
+    starting = {c.name for c in inits if not c.sidecar}
+    pct = facts.strategy.cpu_pct if own is None else own
+    together = sum(_limit_us(c) for c in (*pod.spec.containers, *inits) if c.name not in starting)
+    # Where none of those has a limit, one that only starts the pod may have.
+    most = together or max(map(_limit_us, inits), default=0)
+    yield _Group(place.path, f"pod {pod.key}", most, pct)
+    for container in (*pod.spec.containers, *inits):
+        if container.name in place.containers:
+            whose = f"pod {pod.key}, container {container.name}"
+            yield _Group(place.containers[container.name], whose, _limit_us(container), pct)
+
+
+def _limit_us(container: Container) -> int:
+    """As the kubelet counts it (pkg/kubelet/cm/helpers_linux.go: MilliCPUToQuota)."""
+    limit = container.limits[CPU] * _US_PER_MILLI
+    return max(limit, SMALLEST_QUOTA_US) if limit else 0
+
+
+def _wanted(knob: Knob, group: _Group, reading: KnobReading, observation: Observation) -> Limit | None:
+    """What has no quota has nothing to save up: its file holds what it held before us."""
+    quota, now = observation.knobs.get(quota_of(knob)), observation.at_seconds
+    if quota is None or not isinstance(quota.kernel, int):
+        return None
+    if quota.kernel == UNLIMITED:
+        before = reading.kernel if reading.last_written is None else reading.original
+        terms = TermSum().add("no quota, no burst", before if isinstance(before, int) else 0)
+        return _limit(knob, terms, Reason.CPU_BURST, now, group.detail)
+    terms = TermSum().add("limits", group.limit_us * group.pct // 100, f"{group.pct} % of {group.limit_us} us")
+    terms.at_most("one period's limit", group.limit_us).at_most("quota in force", quota.kernel)
+    return _limit(knob, terms, Reason.CPU_BURST, now, group.detail)
+
+
+def _released(knob: Knob, group: _Group, reading: KnobReading, observation: Observation) -> Limit | None:
+    """What it held before us; nothing where it is not ours any more."""
+    ours, back = reading.last_written, reading.original
+    if ours is None or reading.kernel != ours or back == ours or not isinstance(back, int):
+        return None
+    terms = TermSum().add("released", back)
+    return _limit(knob, terms, Reason.KNOB_RELEASED, observation.at_seconds, group.detail)
+
+
+def _limit(knob: Knob, terms: TermSum, reason: Reason, now: float, detail: str = "") -> Limit:
+    unit = Unit.MICROSECONDS
+    return Limit(
+        knob, terms.value, Decision(knob.subject, knob.file, terms.value, unit, reason, terms.terms, "", now, detail)
+    )

@@ -1,0 +1,97 @@
+"""CPU files of online pods as the kernel keeps them: it refuses a burst above its quota, and a quota below its burst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.observe.knobs import UNLIMITED, RootKnobs, burst_knob, is_burst, quota_knob, quota_of
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Places, PodPlace
+from model.pod.pod import Pod
+from model.pod.spec import Container
+from model.resources import CPU, ResourceVector
+from model.strategy import BurstStrategy, EvictionStrategy, SuppressStrategy
+from tests.pods import with_fields
+
+
+class RefusedError(Exception):
+    """As EINVAL."""
+
+
+class OnlineKernel:
+    """What the files of one node hold, and an agent that ticks on it; `written` are the agent's writes in order."""
+
+    def __init__(self, build: Any, layout: Layout, *, bursts: bool = True) -> None:
+        self.build, self.layout, self.bursts = build, layout, bursts
+        self.held: dict[Knob, int] = {}
+        self.ours: dict[Knob, int] = {}
+        self.originals: dict[Knob, int] = {}
+        self.written: list[tuple[Knob, int]] = []
+        self.read: tuple[Knob, ...] = ()
+        self.memory, self.at = LimitMemory(), 0.0
+        self.roots = RootKnobs.of(layout)
+
+    def put(self, knob: Knob, value: int) -> None:
+        """Somebody writes. Raises RefusedError."""
+        quota = value if not is_burst(knob) else self.held[quota_of(knob)]
+        burst = value if is_burst(knob) else self.held.get(burst_knob(self.layout, knob.cgroup), 0)
+        if quota != UNLIMITED and burst > quota:
+            raise RefusedError(f"{knob}: {value}")
+        self.held[knob] = value
+
+    def make(self, cgroup: str, quota_us: int) -> None:
+        """As the runtime makes it: no burst."""
+        self.held[quota_knob(self.layout, cgroup)] = quota_us
+        if self.bursts:
+            self.held[burst_knob(self.layout, cgroup)] = 0
+
+    def tick(self, strategy: BurstStrategy, pods: tuple[Pod, ...], places: Places) -> NodeLimits:
+        """Read, decide, write."""
+        self.at += 1.0
+        facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), pods, burst=strategy)
+        self.read = knobs_to_read(self.memory, self.layout, places, facts)
+        readings = {knob: self._reading(knob) for knob in self.read}
+        seen = self.build.seen(self.at, knobs=readings, places=places)
+        self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
+        for write in plan(limits.limits, readings):
+            if write.knob in self.held and isinstance(write.value, int):
+                self.originals.setdefault(write.knob, self.held[write.knob])
+                self.put(write.knob, write.value)
+                self.ours[write.knob] = write.value
+                self.written.append((write.knob, write.value))
+        return limits
+
+    def _reading(self, knob: Knob) -> KnobReading:
+        held = self.held.get(knob)
+        root = knob.cgroup == self.layout.best_effort and not is_burst(knob)
+        kernel = held if held is not None else -1 if root else Missing(knob.file, Absence.GONE)
+        if knob.cgroup == self.layout.best_effort and is_burst(knob) and self.bursts:
+            kernel = 0
+        return KnobReading(kernel, self.ours.get(knob), self.originals.get(knob))
+
+
+def online(build: Any, name: str = "web", **limits: int) -> Pod:
+    """A burstable pod whose containers have these CPU limits in milli-CPU."""
+    containers = tuple(Container(c, limits=ResourceVector({CPU: m} if m else {})) for c, m in limits.items())
+    pod: Pod = with_fields(build.pod(name), containers=containers)
+    return pod
+
+
+def placed(layout: Layout, *pods: Pod) -> Places:
+    """Where the kubelet made their cgroups."""
+    found = {}
+    for pod in pods:
+        path = layout.pod(pod.status.kubernetes_qos, pod.uid)
+        found[pod.uid] = PodPlace(path, {c.name: f"{path}/{c.name}" for c in pod.spec.containers})
+    return Places(found)
+
+
+def made(kernel: OnlineKernel, places: Places, *pods: Pod) -> None:
+    """Their quotas as the kubelet writes them: the pod's where all containers have one."""
+    for pod in pods:
+        place, limits = places.pods[pod.uid], [c.limits[CPU] * 100 for c in pod.spec.containers]
+        kernel.make(place.path, sum(limits) if all(limits) else UNLIMITED)
+        for container, limit in zip(pod.spec.containers, limits, strict=True):
+            kernel.make(place.containers[container.name], limit or UNLIMITED)

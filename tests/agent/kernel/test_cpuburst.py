@@ -1,0 +1,97 @@
+"""Bursts of a real online pod on this host's cgroup v1: the kernel takes what is written, and the kubelet its resize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.observe.knobs import burst_knob, is_burst, quota_knob
+from agent.core.observe.observation import Knob
+from agent.edge.executor import KnobExecutor
+from agent.files.statefile import StateFile
+from model.pod.pod import Pod
+from model.strategy import BurstPolicy, BurstStrategy, EvictionStrategy, SuppressStrategy
+from tests.agent.core.limit.online_kernel import online, placed
+from tests.agent.kernel.v1_tree import MOUNT, V1Tree, needs_v1
+
+pytestmark = [pytest.mark.kernel, needs_v1]
+ON, OFF = BurstStrategy(BurstPolicy.CPU_BURST), BurstStrategy()
+TICKS = 11
+
+
+@pytest.fixture
+def tree() -> Iterator[V1Tree]:
+    made = V1Tree()
+    if made.files.path(burst_knob(made.layout, made.root)).exists():
+        yield made
+        made.remove()
+    else:
+        made.remove()
+        pytest.skip("needs bursts; run on a kernel with cpu.cfs_burst_us")
+
+
+class Agent:
+    """Ticks about one pod whose cgroups the kubelet makes and writes here."""
+
+    def __init__(self, tree: V1Tree, state: Path, build: Any) -> None:
+        self.tree, self.build, self.layout, self.at = tree, build, tree.layout, 0.0
+        self.memory, self.executor = LimitMemory(), KnobExecutor(MOUNT, StateFile(state / "agent.json"))
+        self.pod: Pod = online(build, app=500)
+        self.places = placed(self.layout, self.pod)
+        place = self.places.pods[self.pod.uid]
+        self.cgroups = (place.path, place.containers["app"])
+        for cgroup in self.cgroups:
+            (MOUNT / "cpu" / cgroup.lstrip("/")).mkdir(parents=True)
+        self.kubelet(50_000)
+
+    def kubelet(self, quota_us: int) -> None:
+        """Widening from the pod down, narrowing from the container up, as it does."""
+        now = int(self.tree.said(self.knob(self.cgroups[0], quota_knob))[0])
+        order = self.cgroups if quota_us > now > 0 or now < 0 else self.cgroups[::-1]
+        self.tree.say({self.knob(cgroup, quota_knob): quota_us for cgroup in order})
+
+    def knob(self, cgroup: str, of: Any) -> Knob:
+        found: Knob = of(self.layout, cgroup)
+        return found
+
+    def ticks(self, strategy: BurstStrategy, count: int = 1) -> None:
+        facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), (self.pod,), burst=strategy)
+        for _ in range(count):
+            self.at += 1.0
+            read = self.executor.readings(knobs_to_read(self.memory, self.layout, self.places, facts))
+            seen = self.build.seen(self.at, knobs=read.readings, places=self.places)
+            self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
+            writes = [write for write in plan(limits.limits, read.readings) if is_burst(write.knob)]
+            outcomes = self.executor.apply(tuple(writes), read.brake_cuts)
+            assert [outcome.error for outcome in outcomes if outcome.error] == []
+
+    def bursts(self) -> list[str]:
+        return self.tree.said(*(self.knob(cgroup, burst_knob) for cgroup in self.cgroups))
+
+
+def test_on_resized_and_off(tree: V1Tree, tmp_path: Path, build: Any) -> None:
+    """Pod and container get one period's limit; a smaller limit is taken after the burst, a larger one follows; off and
+    restoring leave what was there."""
+    agent = Agent(tree, tmp_path, build)
+    before = tree.snapshot()
+    agent.ticks(ON, 2)
+    assert agent.bursts() == ["50000", "50000"]
+    with pytest.raises(OSError, match="Invalid argument"):
+        agent.kubelet(20_000)
+    agent.pod = online(build, app=200)
+    agent.ticks(ON)
+    agent.kubelet(20_000)
+    assert agent.bursts() == ["20000", "20000"]
+    agent.kubelet(50_000)
+    agent.pod = online(build, app=500)
+    agent.ticks(ON, TICKS)
+    assert agent.bursts() == ["50000", "50000"]
+    agent.ticks(OFF, TICKS)
+    assert tree.snapshot() == before
+    agent.ticks(ON, TICKS)
+    assert agent.executor.restore().changed == 2 and tree.snapshot() == before
