@@ -322,6 +322,12 @@ class ConfigMap(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
+class NodeResourceTopology(msgspec.Struct, frozen=True):
+    """Its annotations say what is known of CPUs."""
+
+    metadata: Metadata = Metadata()
+
+
 class NodeMetric(msgspec.Struct, frozen=True):
     """`spec` and `status` stay untyped here, as a NodeSLO's; the nodemetric dialect reads the status into the below."""
 

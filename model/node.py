@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from model.cpubinding import CpuRules
 from model.resources import ResourceVector
 
 
@@ -43,3 +44,4 @@ class Node(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     uid: str = ""
+    cpu_rules: CpuRules = CpuRules()

@@ -21,7 +21,7 @@ class PlacementState(StrEnum):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """One pod on one node; `annotations` are written to the pod before it is bound, sorted by name."""
+    """One pod on one node; `annotations` are written to the pod as it is bound, sorted by name."""
 
     pod_key: str
     pod_uid: str

@@ -91,6 +91,7 @@ class Reason(StrEnum):
     VOLUME_UNREACHABLE = "VolumeUnreachable"
     SPREAD_UNSATISFIED = "SpreadUnsatisfied"
     AFFINITY_UNSATISFIED = "AffinityUnsatisfied"
+    CPUS_NOT_BOUND = "CpusNotBound"
     NODE_TOO_BUSY = "NodeTooBusy"
     REQUEST_TOO_LARGE = "RequestTooLarge"
     INSUFFICIENT_BATCH = "InsufficientBatch"
@@ -203,6 +204,7 @@ _WORDS: dict[Reason, str] = {
     Reason.VOLUME_UNREACHABLE: "no node with room reaches the pod's volumes",
     Reason.SPREAD_UNSATISFIED: "every node with room would make the pods' spread more uneven than allowed",
     Reason.AFFINITY_UNSATISFIED: "affinity or anti-affinity between pods keeps it from every node with room",
+    Reason.CPUS_NOT_BOUND: "no node with room has the whole CPUs free that the pod asks to have for itself",
     Reason.NODE_TOO_BUSY: "every node with room is too busy: its measured load is above the threshold",
     Reason.REQUEST_TOO_LARGE: "the pod asks for more than any node it may go to has, however idle",
     Reason.INSUFFICIENT_BATCH: "less is lent at this moment than the pod asks for",

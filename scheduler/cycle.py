@@ -236,7 +236,7 @@ class Cycle:
             turn.add(part)
             memo.remember_message(candidate, message)
             return None
-        placing = self._binding.prepared(candidate, outcome, working.snapshot)
+        placing = self._binding.prepared(candidate, outcome, working)
         if outcome.choice is not None:
             turn.choices[candidate.subject] = outcome.choice
         turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))

@@ -103,7 +103,7 @@ def _not_together(pod: PodClaims, fix: str) -> str:
 
 
 def _whole_cpus(pod: PodClaims) -> Iterator[str]:
-    """LSE and LSR pods are meant for CPUs of their own, which come whole; no CPUs are bound yet, which is a warning."""
+    """LSE and LSR pods get CPUs of their own, which come whole."""
     if pod.qos not in (QoSClass.LSE, QoSClass.LSR):
         return
     millis = pod.requests[CPU]

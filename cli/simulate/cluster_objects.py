@@ -70,6 +70,7 @@ OTHERS = {
     "PersistentVolumeClaim": Kind("", objects.PersistentVolumeClaim, namespaced=True),
     "ClusterNetworkTopology": Kind("scheduling.koordinator.sh", objects.ClusterNetworkTopology),
     "NodeMetric": NODE_KINDS["NodeMetric"],
+    "NodeResourceTopology": Kind("topology.node.k8s.io", objects.NodeResourceTopology),
 }
 """Given to the scheduler as they are."""
 CLUSTER_KINDS = {

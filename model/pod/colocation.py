@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from model.cpubinding import BoundCpus, CpuRequest, ExclusivePolicy, mask_of
 from model.qos import PriorityBand, QoSClass
 from model.strategy import BurstPolicy
+from model.topology import parse_cpus
 
 
 class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
@@ -66,3 +68,13 @@ class Colocation(msgspec.Struct, frozen=True):
     """NUMA nodes that the scheduler pinned it to (annotation resource-status), empty: none."""
     cpuset: str = ""
     """CPUs that the scheduler pinned it to (annotation resource-status), as a CPU list; empty: none."""
+    cpus: CpuRequest | None = None
+    """Whole CPUs that it asks for as its own (label LSE or LSR, annotation resource-spec); None: it shares all."""
+
+    @property
+    def bound_cpus(self) -> BoundCpus | None:
+        """What of its node's CPUs it keeps from others; batch work keeps none."""
+        if not self.cpuset or self.qos_label is QoSClass.BE:
+            return None
+        exclusive = self.cpus.exclusive if self.cpus is not None else ExclusivePolicy.NONE
+        return BoundCpus(mask_of(parse_cpus(self.cpuset)), exclusive)

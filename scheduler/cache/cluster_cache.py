@@ -265,7 +265,7 @@ class ClusterCache:
         if pod.spec.scheduler_name not in self._plain:
             return pod
         spec = msgspec.structs.replace(pod.spec, gang=None, plain=True)
-        colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms())
+        colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms(), cpus=None)
         return msgspec.structs.replace(pod, spec=spec, colocation=colocation)
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
@@ -315,7 +315,7 @@ class ClusterCache:
             pod.spec.queue,
             PlacementState.BOUND,
         )
-        charge = Charge(*own, subject, priority)
+        charge = Charge(*own, subject, priority, pod.colocation.bound_cpus)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
         for change in undo:
@@ -323,11 +323,15 @@ class ClusterCache:
                 self._add_news(News(NewsKind.PODS))
             if change.charge is not None:
                 self._add_news(freed(released(change.charge, charge)))
+                if change.charge.cpus not in (None, charge.cpus):
+                    self._add_news(News(NewsKind.CPUS))
 
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
             if change.charge is not None:
                 self._add_news(freed_by(change.charge.pod_class) | News(NewsKind.PODS))
+                if change.charge.cpus is not None:
+                    self._add_news(News(NewsKind.CPUS))
         self.loads.remove(uid)
 
     def _remove_pod(self, uid: str) -> None:
@@ -464,7 +468,8 @@ class ClusterCache:
             for node in self.offers.configured(change):
                 self._judged(node)
         elif self.related.reads(item) and self.related.apply(change):
-            self._add_news(News(NewsKind.VOLUMES | NewsKind.PODS))
+            cpus = isinstance(item, objects.NodeResourceTopology)
+            self._add_news(News(NewsKind.CPUS if cpus else NewsKind.VOLUMES | NewsKind.PODS))
             if self.gangs.layers != self.related.layers:
                 self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}

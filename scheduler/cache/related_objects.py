@@ -1,4 +1,4 @@
-"""Related objects that filters and preemption read: volumes, namespaces, budgets, and the cluster's topology.
+"""Related objects that filters and preemption read: volumes, namespaces, budgets, CPUs, and the cluster's topology.
 
 An object that cannot be read is left out and told; what depends on it waits, as for one that is not there.
 """
@@ -10,11 +10,19 @@ from typing import Any
 
 from kube import objects
 from kube.dialects.gangs import networktopology
+from kube.dialects.koordinator.cpubinding import node_cpus
 from kube.dialects.upstream import core_objects, storage
 from kube.informer import Change, ChangeKind
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
 from scheduler.core.snapshot.snapshot import RelatedObjects
+
+_FOR_FILTERS: tuple[type, ...] = (
+    objects.PersistentVolumeClaim,
+    objects.PersistentVolume,
+    objects.Namespace,
+    objects.NodeResourceTopology,
+)
 
 
 class RelatedObjectsCache:
@@ -29,6 +37,7 @@ class RelatedObjectsCache:
             objects.Namespace: ({}, core_objects.namespace_labels),
             objects.PodDisruptionBudget: ({}, core_objects.budget),
             objects.ClusterNetworkTopology: ({}, networktopology.layers),
+            objects.NodeResourceTopology: ({}, node_cpus),
         }
         self._view: RelatedObjects | None = None
 
@@ -36,11 +45,8 @@ class RelatedObjectsCache:
     def view(self) -> RelatedObjects:
         """What filters read; the same value until something of it changes."""
         if self._view is None:
-            claims, volumes, namespaces = (
-                dict(self._kinds[kind][0])
-                for kind in (objects.PersistentVolumeClaim, objects.PersistentVolume, objects.Namespace)
-            )
-            self._view = RelatedObjects(claims, volumes, namespaces)
+            claims, volumes, namespaces, cpus = (dict(self._kinds[kind][0]) for kind in _FOR_FILTERS)
+            self._view = RelatedObjects(claims, volumes, namespaces, cpus)
         return self._view
 
     @property

@@ -34,6 +34,7 @@ _OTHERS: tuple[tuple[str, type[Any]], ...] = (
     (UPSTREAM_POD_GROUPS, objects.UpstreamPodGroup),
     ("scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", objects.ClusterNetworkTopology),
     ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),
+    ("topology.node.k8s.io/v1alpha1/noderesourcetopologies", objects.NodeResourceTopology),
 )
 _EVERYWHERE: tuple[tuple[str, type[Any]], ...] = (
     ("policy/v1/poddisruptionbudgets", objects.PodDisruptionBudget),
@@ -131,18 +132,17 @@ class KubernetesBinder:
     async def bind(self, placement: Placement) -> None:
         """Bind with the pod's uid, so that a pod recreated under the same name is never bound by mistake.
 
-        What kubelet or agent must find on the pod is written before, by its uid; where that fails nothing is bound.
+        What kubelet or agent must find on the pod comes with the Binding: the API server puts its annotations on the
+        pod in the same write (kubernetes pkg/registry/core/pod/storage, setPodNodeAndMetadata).
         """
         namespace, _, name = placement.pod_key.partition("/")
+        metadata: dict[str, Any] = {"namespace": namespace, "name": name, "uid": placement.pod_uid}
         if placement.annotations:
-            metadata = {"uid": placement.pod_uid, "annotations": dict(placement.annotations)}
-            await self._client.patch(
-                path_of("v1/pods", namespace=namespace, name=name), {"metadata": metadata}, PatchKind.MERGE
-            )
+            metadata["annotations"] = dict(placement.annotations)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"namespace": namespace, "name": name, "uid": placement.pod_uid},
+            "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": placement.node},
         }
         await self._client.create(path_of("v1/pods", namespace=namespace, name=name, subresource="binding"), body)

@@ -1,9 +1,14 @@
-"""Workloads that have nodes: charged in the cache as assumed, and their bindings as one batch."""
+"""Workloads that have nodes: charged in the cache as assumed, with whole CPUs, and their bindings as one batch."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
+from kube.dialects.koordinator.cpubinding import resource_status
+from kube.dialects.koordinator.labels import ANNOTATION_RESOURCE_STATUS
+from model.cpubinding import BoundCpus
 from model.placement import Placement
 from model.workload import GangMode
 from scheduler.cache.cluster_cache import ClusterCache
@@ -13,7 +18,6 @@ from scheduler.core.ledger.charge import Charge
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.turn import Bind, BindingBatch, Turn
 
 
@@ -32,13 +36,17 @@ class Binding:
         self._cache = cache
         self._backlog = backlog
 
-    def prepared(self, candidate: Candidate, outcome: Placed, snapshot: ClusterSnapshot) -> Placing:
-        """What is to be charged and bound; nothing changes. Raises LookupError for a pod that is not in the cache."""
-        found = [(each, snapshot.names[each.row]) for each in outcome.assignments]
+    def prepared(self, candidate: Candidate, outcome: Placed, working: WorkingSnapshot) -> Placing:
+        """What is to be charged and bound; nothing changes.
+
+        Raises LookupError for a pod that is not in the cache, or for which its node has no CPUs.
+        """
+        names, cpus = working.snapshot.names, _cpus_of(outcome.assignments, working)
+        found = [(each, names[each.row], cpus.get(each.uid)) for each in outcome.assignments]
         return Placing(
             outcome.assignments,
-            tuple(self._charge(each, node, candidate) for each, node in found),
-            tuple(self._bind(each.uid, node) for each, node in found),
+            tuple(self._charge(each, node, candidate, own) for each, node, own in found),
+            tuple(self._bind(each, node, own, working) for each, node, own in found),
         )
 
     def assume(self, working: WorkingSnapshot, candidate: Candidate, placing: Placing, now: float) -> Turn:
@@ -50,7 +58,7 @@ class Binding:
         strict = gang is not None and gang.mode is GangMode.STRICT and candidate.needed > 0
         return Turn(batches=[BindingBatch(candidate.subject, strict, placing.binds)])
 
-    def _charge(self, assignment: Assignment, node: str, candidate: Candidate) -> Charge:
+    def _charge(self, assignment: Assignment, node: str, candidate: Candidate, cpus: BoundCpus | None) -> Charge:
         record = self._cache.record(assignment.uid)
         pod = record.pod if record else None
         priority = self._cache.gangs.priority(pod.spec.gang.key) if pod and pod.spec.gang else None
@@ -63,10 +71,28 @@ class Binding:
             candidate.workload.queue,
             subject=group_of(candidate.subject),
             gang_priority=priority,
+            cpus=cpus,
         )
 
-    def _bind(self, uid: str, node: str) -> Bind:
+    def _bind(self, assignment: Assignment, node: str, cpus: BoundCpus | None, working: WorkingSnapshot) -> Bind:
+        uid = assignment.uid
         record = self._cache.record(uid)
         if record is None:
             raise LookupError(f"pod {uid} was placed but is not in the cache")
-        return Bind(record.named, Placement(record.pod.key, uid, node), record.pod.created_seconds)
+        placement = Placement(record.pod.key, uid, node)
+        if cpus is not None:
+            told = resource_status(working.cpus.layout(assignment.row), cpus.cpus)
+            placement = msgspec.structs.replace(placement, annotations=((ANNOTATION_RESOURCE_STATUS, told),))
+        return Bind(record.named, placement, record.pod.created_seconds)
+
+
+def _cpus_of(assignments: tuple[Assignment, ...], working: WorkingSnapshot) -> dict[str, BoundCpus]:
+    """By uid, whole CPUs of those that ask for some, as `working.put` will give them. Raises LookupError."""
+    asking = [(each, each.pod_class.cpus) for each in assignments if each.pod_class.cpus is not None]
+    table, found = working.cpus.copy() if asking else working.cpus, dict[str, BoundCpus]()
+    for each, request in asking:
+        cpus = table.put(each.row, each.uid, request)
+        if not cpus:
+            raise LookupError(f"pod {each.uid} was placed on {working.snapshot.names[each.row]} without CPUs for it")
+        found[each.uid] = BoundCpus(cpus, request.exclusive)
+    return found

@@ -126,3 +126,46 @@ def test_who_makes_mirrors(api: Api, user: UserInfo, body: Object, expected: int
     code, answer = api.call("POST", f"{PODS}?dryRun=All", body)
     api.user = ANONYMOUS
     assert code == expected, answer
+
+
+STATUS = "scheduling.koordinator.sh/resource-status"
+SCHEDULER = UserInfo("system:serviceaccount:sublet-system:sublet-scheduler", "", (), {})
+KOORDINATOR = UserInfo("system:serviceaccount:koordinator-system:koord-scheduler", "", (), {})
+PINNED = {STATUS: '{"cpuset":"0-3"}'}
+TARGET = {"apiVersion": "v1", "kind": "Node", "name": "one"}
+WRITES = {
+    "made with a pod": ("POST", PODS, pod("own", annotations=PINNED)),
+    "added": ("PATCH", f"{PODS}/web", {"metadata": {"annotations": PINNED}}),
+    "added with a status": ("PATCH", f"{PODS}/web/status", {"metadata": {"annotations": PINNED}}),
+    "changed": ("PATCH", f"{PODS}/pinned", {"metadata": {"annotations": {STATUS: "{}"}}}),
+    "removed": ("PATCH", f"{PODS}/pinned", {"metadata": {"annotations": {STATUS: None}}}),
+    "brought by a Binding": (
+        "POST",
+        f"{PODS}/web/binding",
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "web", "annotations": PINNED},
+            "target": TARGET,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("user", [EDITOR, ADMISSION, ADMIN, NODE, SCHEDULER, KOORDINATOR], ids=lambda user: user.name)
+@pytest.mark.parametrize(("verb", "path", "body"), WRITES.values(), ids=WRITES)
+def test_whose_word_on_cpus_counts(api: Api, user: UserInfo, verb: str, path: str, body: Object) -> None:
+    """Schedulers alone say which CPUs a pod has; who may edit pods takes none by that."""
+    api.user = KOORDINATOR
+    made, answer = api.call("POST", PODS, pod("pinned", annotations=PINNED))
+    assert made in (201, 409), answer
+    api.user = user
+    if verb == "PATCH":
+        code, answer = api.patch(f"{path}?dryRun=All", body, "merge")
+    else:
+        code, answer = api.call(verb, f"{path}?dryRun=All", body)
+    api.user = ANONYMOUS
+    if user in (SCHEDULER, KOORDINATOR):
+        assert code in (200, 201), answer
+    else:
+        assert code == 422 and "says which CPUs the scheduler gave the pod" in answer["message"]

@@ -33,6 +33,7 @@ from kube.dialects.documents import duration
 from kube.dialects.gangs import networktopology, podgroups
 from kube.dialects.koordinator import labels, nodemetric, nodesettings, reservation, schedulerconfig
 from kube.dialects.koordinator import topology as topologies
+from kube.dialects.koordinator.cpubinding import node_cpus
 from kube.dialects.koordinator.sloconfig import colocation_overlaid
 from kube.dialects.koordinator.systemqos import system_cpus
 from kube.dialects.upstream import core_objects
@@ -198,6 +199,7 @@ _OBJECTS: Mapping[str, Parser] = {
     "scheduler_config": _of_text(lambda text: schedulerconfig.read({"k": text})),
     "node_metric": _json(objects.NodeMetric, _node_metric),
     "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
+    "node_cpus": _json(objects.NodeResourceTopology, node_cpus),
     "node_settings": _json(_Sources, _settings_of_node),
 }
 

@@ -184,13 +184,21 @@ _NODES = (
         "true",
         "agent/edge/cluster.py",
     ),
-    _node(Area.CPU_BINDING, "cpu-bind-policy", Support.NOT_YET, "label: the scheduler binds no CPUs", "FullPCPUsOnly"),
+    _node(
+        Area.CPU_BINDING,
+        "cpu-bind-policy",
+        Support.PARTLY,
+        "label: required of LSE and LSR pods; other pods get no CPUs of their own by it",
+        "FullPCPUsOnly",
+        "kube/dialects/koordinator/cpubinding.py",
+    ),
     _node(
         Area.CPU_BINDING,
         "numa-allocate-strategy",
-        Support.NOT_YET,
-        "label: the scheduler chooses no NUMA node",
+        Support.HONOURED,
+        "label: from which NUMA node CPUs are taken first",
         "MostAllocated",
+        "kube/dialects/koordinator/cpubinding.py",
     ),
     _node(
         Area.CPU_BINDING,
@@ -300,7 +308,7 @@ _SCHEDULER = (
         Area.LOAD, "InterPodAffinity.hardPodAffinityWeight", Support.HONOURED, "of residents' required affinity", 5
     ),
     _scheduler(
-        Area.CPU_BINDING, "NodeNUMAResource.*", Support.NOT_YET, "the scheduler binds no CPUs", "LeastAllocated"
+        Area.CPU_BINDING, "NodeNUMAResource.*", Support.NOT_YET, "Koordinator's defaults hold", "LeastAllocated"
     ),
     _scheduler(Area.QUOTA, "ElasticQuota.*", Support.NOT_YET, "no quota is counted", True),
     _scheduler(Area.RESERVATION, "Reservation.*", Support.NOT_YET, "there are no reservations", True),

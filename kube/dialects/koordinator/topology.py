@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from kube import objects
 from kube.dialects.documents.document import annotated, checked, parsed
 from kube.dialects.koordinator.reservation import ANNOTATION_RESERVATION, reservation, written_out
 from kube.dialects.koordinator.systemqos import ANNOTATION_SYSTEM_QOS, system_cpus
-from kube.objects import Metadata
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.quantity import format_bytes, format_millis
@@ -49,10 +49,9 @@ _ZONE_TYPE = "Node"
 _ZONE_NAME = re.compile(r"node-([0-9]{1,5})")
 
 
-class NodeResourceTopology(msgspec.Struct, frozen=True, rename="camel"):
+class NodeResourceTopology(objects.NodeResourceTopology, frozen=True, rename="camel"):
     """The object as it is stored; zones stay untyped so that what others wrote into them survives."""
 
-    metadata: Metadata = Metadata()
     topology_policies: list[str] | None = None
     zones: list[dict[str, Any]] | None = None
 

@@ -10,6 +10,7 @@ from kube.dialects.documents.document import checked
 from kube.dialects.documents.selector import LabelSelector
 from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
 from kube.dialects.koordinator import labels as koordinator
+from kube.dialects.koordinator.cpubinding import cpu_request, cpu_rules
 from kube.dialects.koordinator.cpuburst import burst_terms
 from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.sublet import preemption
@@ -28,7 +29,7 @@ from model.pod.spec import PodSpec, Toleration, TolerationOperator
 from model.pod.status import PodStatus
 from model.priority import PriorityClass
 from model.qos import KubernetesQoS
-from model.resources import parse_resources
+from model.resources import CPU, parse_resources
 from model.selector import Selector
 
 __all__ = ["budget", "claim", "namespace_labels", "node", "pod", "priority_class", "volume"]
@@ -49,13 +50,14 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
     amounts = amounts_of(source.spec, _where(metadata), source.status)
     kubernetes = amounts.kubernetes_qos(source.status.qos_class)
     owner = next((each for each in metadata.owner_references or () if each.controller), None)
+    spec = _spec(source, amounts, defaults)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        spec=_spec(source, amounts, defaults),
+        spec=spec,
         status=_status(source.status, kubernetes),
-        colocation=_colocation(source, kubernetes),
+        colocation=_colocation(source, kubernetes, spec.requests[CPU]),
         labels=labels,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
         deleting=metadata.deletion_timestamp is not None,
@@ -114,15 +116,16 @@ def _status(status: objects.PodStatus, kubernetes: KubernetesQoS) -> PodStatus:
     )
 
 
-def _colocation(source: objects.Pod, kubernetes: KubernetesQoS) -> Colocation:
+def _colocation(source: objects.Pod, kubernetes: KubernetesQoS, cpu_millis: int) -> Colocation:
     labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
     priority = source.spec.priority
     label, qos = koordinator.qos_of(labels, kubernetes)
     pinned = koordinator.pinned_to(annotations)
+    band = koordinator.band_of(labels, priority, qos)
     return Colocation(
         qos=qos,
         qos_label=label,
-        band=koordinator.band_of(labels, priority, qos),
+        band=band,
         below_prod=koordinator.below_prod_of(labels, priority, label),
         preemptible=preemption.preemptible(labels, annotations),
         eviction=eviction_terms(labels, annotations),
@@ -130,6 +133,7 @@ def _colocation(source: objects.Pod, kubernetes: KubernetesQoS) -> Colocation:
         burst=burst_terms(annotations),
         numa_zones=pinned.numa_zones,
         cpuset=pinned.cpuset,
+        cpus=cpu_request(annotations, label, band, cpu_millis),
     )
 
 
@@ -161,6 +165,7 @@ def node(source: objects.Node) -> Node:
         taints=tuple(Taint(item.key, item.value, _effect(item.effect)) for item in source.spec.taints or []),
         unschedulable=source.spec.unschedulable,
         uid=metadata.uid,
+        cpu_rules=cpu_rules(metadata.labels or {}),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
+from scheduler.core.cpus import free_cpus
 from scheduler.core.filters import podaffinity, spread, static, volumes
 from scheduler.core.filters.fit import Refused, after_room, before_room
 from scheduler.core.filters.obstacles import Obstacles
@@ -30,6 +31,7 @@ CAUSES = (
     Reason.VOLUME_UNREACHABLE,
     Reason.SPREAD_UNSATISFIED,
     Reason.AFFINITY_UNSATISFIED,
+    Reason.CPUS_NOT_BOUND,
     Reason.NODE_TOO_BUSY,
     Reason.UNSCHEDULABLE,
 )
@@ -43,6 +45,7 @@ _CODES = {
     podaffinity.AFFINITY: Reason.AFFINITY_UNSATISFIED,
     podaffinity.ANTI_AFFINITY: Reason.AFFINITY_UNSATISFIED,
     podaffinity.EXISTING: Reason.AFFINITY_UNSATISFIED,
+    **dict.fromkeys(free_cpus.REASONS, Reason.CPUS_NOT_BOUND),
 }
 _LENT_FROM = {BATCH_CPU: CPU, MID_CPU: CPU, BATCH_MEMORY: MEMORY, MID_MEMORY: MEMORY}
 
@@ -67,7 +70,8 @@ def cause(
     roomy = left & _holds(snapshot, free, pod_class)
     if not roomy.any():
         return _of_room(snapshot, free, pod_class, left)
-    last = ((rows, _CODES.get(reason, Reason.NODE_TOO_BUSY)) for rows, reason in extra)
+    codes = _CODES if pod_class.cpus is None else {**_CODES, pod_class.cpus.problem: Reason.CPUS_NOT_BOUND}
+    last = ((rows, codes.get(reason, Reason.NODE_TOO_BUSY)) for rows, reason in extra)
     after = ((rows, _code(reason)) for rows, reason in after_room(snapshot, pod_class, obstacles))
     return _emptied_by(roomy, (*after, *last))
 

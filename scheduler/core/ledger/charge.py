@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from model.cpubinding import BoundCpus
 from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY
@@ -16,7 +17,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
 
     `subject` is its job where that is more than the pod's own gang (a gang group), None otherwise. `gang_priority` is
-    its gang's own word on priority, None where the pod's counts.
+    its gang's own word on priority, None where the pod's counts. `cpus` are those of its own, None without any.
     """
 
     uid: str
@@ -28,6 +29,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     state: PlacementState = PlacementState.ASSUMED
     subject: WorkloadId | None = None
     gang_priority: int | None = None
+    cpus: BoundCpus | None = None
 
     @property
     def priority(self) -> int:
@@ -62,5 +64,12 @@ def charge_of(pod: Pod) -> Charge | None:
     if not pod.spec.node_name or pod.terminal:
         return None
     return Charge(
-        pod.uid, pod.spec.node_name, class_of(pod), pod_traits_of(pod), pod, pod.spec.queue, PlacementState.BOUND
+        pod.uid,
+        pod.spec.node_name,
+        class_of(pod),
+        pod_traits_of(pod),
+        pod,
+        pod.spec.queue,
+        PlacementState.BOUND,
+        cpus=pod.colocation.bound_cpus,
     )

@@ -18,6 +18,7 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.account import Account
 from scheduler.core.ledger.charge import Charge, ChargeChange, charge_of
 from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
+from scheduler.core.ledger.cpu_account import CpuAccount
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.ledger.use_table import UseTable
@@ -44,12 +45,13 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 class Ledger:
     """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
 
-    `evicting` is the part of what is used that terminating pods take.
+    `evicting` is the part of what is used that terminating pods take, `cpus` says who has whole CPUs of his own.
     """
 
     def __init__(self) -> None:
         self.with_terms = 0
         self.evicting = Account()
+        self.cpus = CpuAccount()
         self._used = Account()
         self._claimed = {kind: Account() for kind in ClaimKind}
         self._claims: dict[ClaimKind, dict[WorkloadId, Claim]] = {kind: {} for kind in ClaimKind}
@@ -144,6 +146,8 @@ class Ledger:
             self._used.remove(before.node, before.pod_class, before.queue)
             if before.evicting:
                 self.evicting.remove(before.node, before.pod_class, before.queue)
+            if before.cpus is not None:
+                self.cpus.remove(before.node, before.uid)
             self._moved((before,), -1)
         if change.charge is not None:
             self._assume((change.charge,))
@@ -183,6 +187,9 @@ class Ledger:
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
             self._used.add([charge.node for charge in group], pod_class, queue)
+        for charge in charges:
+            if charge.cpus is not None:
+                self.cpus.add(charge.node, charge.uid, charge.cpus)
         self._moved(charges, 1)
 
     def restart_table(self) -> None:

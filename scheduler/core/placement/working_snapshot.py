@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from model.cpubinding import CpuRequest
 from model.pod.affinity import NOWHERE
 from model.workload import WorkloadId
 from scheduler.core.filters import fit
@@ -18,6 +19,7 @@ from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.arrays import LoadArrays
 from scheduler.core.load.limit import LoadRoom, load_room
 from scheduler.core.placement.class_views import Views
+from scheduler.core.placement.cpu_table import CpuTable
 from scheduler.core.placement.domains import Domains
 from scheduler.core.placement.working_amounts import WorkingAmounts
 from scheduler.core.scores.choice import NodeChoice, choice
@@ -69,7 +71,8 @@ _SILENT = fit.FitReport(0, 0)
 class WorkingSnapshot:
     """Rows and columns are the snapshot's; `free` (node × resource) is what is left, nominations not counted.
 
-    `following` is that of the turn before: what it worked out for nodes that are the same is used again.
+    `following` is that of the turn before: what it worked out for nodes that are the same is used again. `cpus` says
+    who has which whole CPUs.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class WorkingSnapshot:
         self.background = background = background or Background()
         load = background.load.copy() if background.load is not None else None
         self._state = WorkingAmounts(snapshot, load)
+        self.cpus = CpuTable(snapshot, background.live_index.ledger if background.live_index is not None else None)
         self._views = following.hand_over(self._state, self.nominated) if following else Views(self._state)
         self._assigned: list[tuple[Sequence[Assignment], int]] = []
         self._held: dict[tuple[int, ...], _Held] = {}
@@ -124,10 +128,14 @@ class WorkingSnapshot:
         limit = load_room(self._state.load, self.snapshot, pod_class)
         if limit is not None:
             room = np.where(limit.reason_of < 0, np.minimum(room, limit.most), 0)
+        cpus = self.cpus.room(pod_class.cpus) if pod_class.cpus is not None else None
+        if cpus is not None:
+            room = np.minimum(room, cpus.most)
         found = self._obstacles(pod_class, pod_traits, held)
         for each in found:
             room = np.where(each.reason_of < 0, room if each.most is None else np.minimum(room, each.most), 0)
         refused = tuple(pair for each in (limit, *found[1:]) if each is not None for pair in _refused(each))
+        refused += cpus.refused if cpus is not None else ()
         return ClassResult(room, found[0] if found else None, refused, any(each.apart for each in found))
 
     def report(self, pod_class: PodClass, pod_traits: PodTraits, requester: Requester) -> fit.FitReport:
@@ -232,6 +240,7 @@ class WorkingSnapshot:
         other = copy(self)
         other.silent = silent
         other._state = self._state.copy()
+        other.cpus = self.cpus.copy()
         other._views = self._views.alike(other._state)
         other._assigned, other._held = list(self._assigned), dict(self._held)
         other._pod_index = self._pod_index.copy() if self._pod_index is not None else None
@@ -246,6 +255,9 @@ class WorkingSnapshot:
 
     def _change(self, assignments: Sequence[Assignment], count: int) -> None:
         self._meet(assignments, count)
+        for assignment in assignments:
+            if assignment.pod_class.cpus is not None:
+                self._bind(assignment, assignment.pod_class.cpus, count)
         first = assignments[0].pod_class if assignments else None
         if first is not None and all(assignment.pod_class is first for assignment in assignments):
             self._views.touch(self._state.charge(first, [assignment.row for assignment in assignments], count))
@@ -255,6 +267,13 @@ class WorkingSnapshot:
             groups.setdefault(assignment.pod_class, []).append(assignment.row)
         for pod_class, rows in groups.items():
             self._views.touch(self._state.charge(pod_class, rows, count))
+
+    def _bind(self, assignment: Assignment, request: CpuRequest, count: int) -> None:
+        """The pod has CPUs of its own, or gives them back."""
+        if count > 0:
+            self.cpus.put(assignment.row, assignment.uid, request)
+        else:
+            self.cpus.remove(assignment.row, assignment.uid)
 
     def _meet(self, assignments: Sequence[Assignment], count: int) -> None:
         """Others' terms see these, or do not any more."""

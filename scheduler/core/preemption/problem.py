@@ -99,6 +99,8 @@ def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], v
 
 def _plain(working: WorkingSnapshot, demand: Candidate) -> bool:
     """Whether other pods matter to the members by the room they take alone."""
+    if any(pod_class.cpus is not None for pod_class in demand.classes):
+        return False
     for pod_class, member_traits in zip(demand.classes, demand.member_traits, strict=True):
         if working.outlook(pod_class, member_traits[0], demand.requester).obstacles is None:
             continue

@@ -64,6 +64,9 @@ def vacate(working: WorkingSnapshot, residents: Residents, slots: Amounts, relev
     )
     amounts = residents.class_requests[classes], residents.class_scored[classes]
     working.vacate(rows, [charge.pod_class for charge in charges], amounts, relevant_pods)
+    for charge, row in zip(charges, rows.tolist(), strict=True):
+        if charge.cpus is not None:
+            working.cpus.remove(row, charge.uid)
 
 
 class FreedRoom:

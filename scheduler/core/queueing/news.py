@@ -27,6 +27,7 @@ class NewsKind(Flag):
     CAPACITY: some amounts became free, by a pod that went, a node that grew or room that is no longer kept.
     NODE_CHANGED: labels, taints or cordon, or a node may be judged again. PODS: some came, went or changed labels.
     PLACED: the scheduler itself has placed some, which helps nobody but those that look for company or for evenness.
+    CPUS: a pod gave back CPUs of its own, or a node has others.
     """
 
     NONE = 0
@@ -37,10 +38,15 @@ class NewsKind(Flag):
     VOLUMES = auto()
     LOAD = auto()
     PLACED = auto()
+    CPUS = auto()
 
 
 EVERYTHING = ~NewsKind.NONE
 _ABOUT = (
+    ("cpus available", NewsKind.CPUS | NewsKind.NODE_CHANGED),
+    ("cpu topology", NewsKind.CPUS),
+    ("cpu bind policy", NewsKind.CPUS | NewsKind.NODE_CHANGED),
+    ("multiple cpus", NewsKind.CPUS | NewsKind.NODE_CHANGED),
     ("no node has label", NewsKind.NODE_CHANGED),
     ("have no label", NewsKind.NODE_CHANGED),
     ("pod affinity rules", NewsKind.PODS | NewsKind.PLACED | NewsKind.NODE_CHANGED),

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
+from model.cpubinding import CpuRequest
 from model.pod.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.pod.colocation import LoadTerms
 from model.pod.pod import Pod
@@ -75,12 +76,16 @@ UNSCORED = Estimate()
 
 
 class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
-    """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`."""
+    """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`.
+
+    `cpus` are whole ones of its own, None where it shares them.
+    """
 
     request: tuple[tuple[str, int], ...] = ((PODS, 1),)
     tolerance: Tolerance = Tolerance()
     interpod: InterPod = NO_INTERPOD
     estimate: Estimate = UNSCORED
+    cpus: CpuRequest | None = None
 
 
 class KnownClasses:
@@ -141,6 +146,7 @@ def class_of(pod: Pod) -> PodClass:
             pod.daemon or spec.plain,
             pod.colocation.load,
         ),
+        pod.colocation.cpus,
     )
 
 

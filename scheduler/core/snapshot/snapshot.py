@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from model.cpubinding import CpuRules, NodeCpus
 from model.node import Node, Taint
 from model.resources import PODS
 from model.storage import Volume, VolumeClaim
@@ -49,11 +50,13 @@ class Verdicts(msgspec.Struct, frozen=True, eq=False):
 
 
 class RelatedObjects(msgspec.Struct, frozen=True):
-    """What filters read that is no node: claims by `namespace/name`, volumes by name, labels by namespace."""
+    """What filters read that is no node: claims by `namespace/name`, volumes by name, labels by namespace, CPUs by
+    node."""
 
     claims: Mapping[str, VolumeClaim] = {}
     volumes: Mapping[str, Volume] = {}
     namespaces: Mapping[str, Mapping[str, str]] = {}
+    cpus: Mapping[str, NodeCpus] = {}
 
 
 class NodeTraits(msgspec.Struct, frozen=True, eq=False):
@@ -68,6 +71,7 @@ class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     closed: Mask
     names: tuple[str, ...] = ()
     related: RelatedObjects = RelatedObjects()
+    cpu_rules: tuple[CpuRules, ...] = ()
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
     index: NodeIndex = msgspec.field(default_factory=NodeIndex)
 
@@ -173,6 +177,7 @@ def _same_traits(previous: ClusterSnapshot, row: int, node: Node, *, closed: boo
     traits = previous.traits
     return (
         traits.labels[row] == node.labels
+        and traits.cpu_rules[row] == node.cpu_rules
         and traits.taints[row] == node.taints
         and bool(traits.unschedulable[row]) == node.unschedulable
         and bool(traits.closed[row]) == closed
@@ -195,6 +200,7 @@ def _build(nodes: Mapping[str, Node], usage: Usage | UseTables, around: Snapshot
         closed=np.array([name in around.closed for name in names], bool),
         names=names,
         related=around.related,
+        cpu_rules=tuple(nodes[name].cpu_rules for name in names),
     )
     rows = {name: row for row, name in enumerate(names)}
     empty = np.zeros_like(allocatable)

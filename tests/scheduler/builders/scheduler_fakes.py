@@ -36,11 +36,12 @@ class FakeClock:
 class FakeBinder:
     """Binds at once; `failures` holds a fault by pod name, used up once each; `absent` pods do not exist.
 
-    Bindings in `lost` are made, but answered 504; `silent` counts how often `bound` has no answer.
+    `told` are annotations that came with Bindings. Bindings in `lost` are made, but answered 504; `silent` counts how often `bound` has no answer.
     """
 
     def __init__(self) -> None:
         self.assigned: dict[str, str] = {}
+        self.told: dict[str, dict[str, str]] = {}
         self.failures: dict[str, KubernetesFault] = {}
         self.uids: dict[str, str] = {}
         self.absent: set[str] = set()
@@ -57,6 +58,8 @@ class FakeBinder:
         if fault is not None:
             raise fault
         self.assigned[name] = placement.node
+        if placement.annotations:
+            self.told[name] = dict(placement.annotations)
         if name in self.lost:
             raise KubernetesFault(name, "504", status=504)
 

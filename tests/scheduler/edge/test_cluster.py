@@ -72,9 +72,6 @@ class Writes:
     async def patch(self, path: str, body: Any, kind: PatchKind) -> None:
         self._write(kind.name, path, body)
 
-    async def create(self, path: str, body: Any) -> None:
-        self._write("POST", path, body["target"]["name"])
-
     def _write(self, verb: str, path: str, body: Any) -> None:
         self.seen.append((verb, path, body))
         if path == self.refuses:
@@ -85,24 +82,27 @@ class Writes:
 
 
 POD = "/api/v1/namespaces/d/pods/p"
-CPUSET = (("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}'),)
-BOUND = ("POST", f"{POD}/binding", "n1")
-PATCHED = ("MERGE", POD, {"metadata": {"uid": "u", "annotations": dict(CPUSET)}})
+CPUSET = (("scheduling.koordinator.sh/resource-status", "{}"),)
 
 
 @pytest.mark.parametrize(
-    ("annotations", "refuses", "written"),
-    [((), "", [BOUND]), (CPUSET, "", [PATCHED, BOUND]), (CPUSET, POD, [PATCHED])],
+    ("annotations", "metadata"),
+    [((), {}), (CPUSET, {"annotations": {"scheduling.koordinator.sh/resource-status": "{}"}})],
 )
-def test_the_pod_is_patched_before_it_is_bound(
-    annotations: tuple[tuple[str, str], ...], refuses: str, written: list[tuple[str, str, Any]]
-) -> None:
-    """Only with what its placement carries, on the pod of that uid; where the patch fails the binding has failed."""
-    writes: Any = Writes(refuses)
-    bind = KubernetesBinder(writes).bind(Placement("d/p", "u", "n1", annotations=annotations))
-    with pytest.raises(KubernetesFault) if refuses else contextlib.nullcontext():
-        asyncio.run(bind)
-    assert writes.seen == written
+def test_a_binding_brings_annotations(annotations: tuple[tuple[str, str], ...], metadata: dict[str, Any]) -> None:
+    """One write, for the pod of that uid and no other."""
+    made: list[tuple[str, Any]] = []
+
+    class Creates:
+        async def create(self, path: str, body: Any) -> None:
+            made.append((path, body))
+
+    client: Any = Creates()
+    asyncio.run(KubernetesBinder(client).bind(Placement("d/p", "u", "n1", annotations=annotations)))
+    ((path, body),) = made
+    assert path == f"{POD}/binding"
+    assert body["metadata"] == {"namespace": "d", "name": "p", "uid": "u", **metadata}
+    assert body["target"]["name"] == "n1"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kube.dialects.coverage.rows import Asked, CoverageRow, Support, Surface, se
 from kube.dialects.coverage.table import ROWS
 from kube.dialects.gangs import membership, podgroups
 from kube.dialects.koordinator import nodesettings, profiles, schedulerconfig, usagethresholds
+from kube.dialects.koordinator.cpubinding import cpu_rules
 from kube.dialects.koordinator.nodemetric import node_metric
 from kube.dialects.upstream import core_objects
 from kube.objects import (
@@ -160,10 +161,14 @@ def asked_by(source: Pod) -> tuple[Asked, ...]:
     return in_pod(source.metadata, source.spec)
 
 
+BY_ADMISSION_OR_CLASS = ("node.koordinator.sh/extended-resource-spec", "scheduling.koordinator.sh/resource-spec")
+"""Read by nobody of ours, or of LSE and LSR pods alone (test_cpubinding.py)."""
+
+
 @pytest.mark.parametrize("row", [row for row in PODS if row.support is Support.HONOURED], ids=name)
 def test_honoured_words_of_pods_are_read(row: CoverageRow) -> None:
     """The pod in the model differs by it, and nobody is warned of it."""
-    if row.field != "node.koordinator.sh/extended-resource-spec" and row.values != ("LS",):
+    if row.field not in BY_ADMISSION_OR_CLASS and row.values != ("LS",):
         assert made_of(pod(row)) != made_of(pod(row, told=False))
     assert [asked.row.name for asked in asked_by(pod(row))] == []
 
@@ -276,7 +281,7 @@ def of_node(row: CoverageRow, told: bool = True) -> Any:
     documents, faults = nodesettings.read(nodesettings.Sources(node=node))
     assert faults == ()
     settings = nodesettings.node_settings(documents, DEFAULTS)
-    return settings, documents.node, usagethresholds.load_limits(node.annotations, "Node n")
+    return settings, documents.node, usagethresholds.load_limits(node.annotations, "Node n"), cpu_rules(node.labels)
 
 
 BY_OTHERS = ("originExtendedAllocatable", "cpu-normalization-enabled", "enable-numa-reservation")
@@ -451,8 +456,8 @@ def test_what_one_node_is_asked_in_vain() -> None:
         "resource-qos-config.*Class.networkQOS",
         "system-config.schedFeatures",
     )
-    assert of_one_node(labels={"node.koordinator.sh/cpu-bind-policy": "FullPCPUsOnly"}) == (
-        "node.koordinator.sh/cpu-bind-policy",
+    assert of_one_node(labels={"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}) == (
+        "node.koordinator.sh/numa-topology-policy",
     )
     assert of_one_node() == ()
 
@@ -468,7 +473,7 @@ def test_a_rule_that_came_past_admission() -> None:
 
 
 UNMET = {
-    "scheduling.koordinator.sh/": "resource-spec numa-topology-spec reservation-affinity reservation-owners "
+    "scheduling.koordinator.sh/": "numa-topology-spec reservation-affinity reservation-owners "
     "exact-match-reservation scheduling-hint device-allocate-hint device-joint-allocate gpu-partition-spec "
     "preemption-policy disable-preemptible reservation-ignored operating-mode",
     "gang.scheduling.koordinator.sh/": "timeout",

@@ -7,6 +7,7 @@ from scheduler_builders import node
 
 from model.node import Node
 from model.resources import BATCH_CPU, PODS
+from scheduler.core.cpus import free_cpus
 from scheduler.core.filters import podaffinity, ports, spread, static, volumes
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.load import limit
@@ -18,6 +19,11 @@ CASES: dict[str, tuple[str, News, bool]] = {
     "a place for a pod became free": ("Too many pods", freed(["pods"]), True),
     "a relabelled node has no more room": ("Insufficient cpu", News(NewsKind.NODE_CHANGED), False),
     "a pod that went is no taint": (static.UNTOLERATED, freed(["cpu"]), False),
+    "CPUs were given back": (free_cpus.NOT_ENOUGH, News(NewsKind.CPUS), True),
+    "a pod without any went": (free_cpus.NOT_ENOUGH, News(NewsKind.PODS), False),
+    "a node told its CPUs": (free_cpus.INVALID_TOPOLOGY, News(NewsKind.CPUS), True),
+    "a label about CPUs changed": (free_cpus.POLICY_CONFLICT, News(NewsKind.NODE_CHANGED), True),
+    "cores of another size": (free_cpus.SMT_ALIGNMENT, News(NewsKind.CPUS), True),
     "a taint went": (static.UNTOLERATED, News(NewsKind.NODE_CHANGED), True),
     "uncordoned": (static.UNSCHEDULABLE, News(NewsKind.NODE_CHANGED), True),
     "relabelled": (static.SELECTOR, News(NewsKind.NODE_CHANGED), True),

@@ -1,0 +1,54 @@
+"""How many pods a node takes: as many as get their CPUs one after the other."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from cpu_builders import cpus, machine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.cpubinding import BindPolicy, CpuLayout, CpuRequest, NumaStrategy, layout_of
+from model.topology import Processor
+from scheduler.core.cpus.free_cpus import INVALID_TOPOLOGY, NOT_ENOUGH, FreeCpus
+from scheduler.core.cpus.room import chosen, room
+
+FULL, SPREAD = BindPolicy.FULL_PCPUS, BindPolicy.SPREAD_BY_PCPUS
+TWO = machine(2, 2, 2)
+ODD = layout_of(Processor(cpu, core, 0, 0) for cpu, core in enumerate((0, 0, 1, 1, 2, 3)))
+CASES = {
+    "any CPUs": (TWO, "0-6", CpuRequest(2), (3, "")),
+    "whole cores": (TWO, "0-6", CpuRequest(2, FULL, True), (3, "")),
+    "one of each core": (TWO, "0-7", CpuRequest(4, SPREAD, True), (2, "")),
+    "one of each core, some broken": (TWO, "0-4", CpuRequest(4, SPREAD, True), (1, "")),
+    "cores of two sizes": (ODD, "0-5", CpuRequest(2, FULL, True), (3, "")),
+    "none left": (TWO, "0", CpuRequest(2), (0, NOT_ENOUGH)),
+    "no core left": (TWO, "0-3", CpuRequest(2, FULL, True), (0, NOT_ENOUGH)),
+    "no layout": (CpuLayout(), "", CpuRequest(2), (0, INVALID_TOPOLOGY)),
+}
+
+
+@pytest.mark.parametrize(("layout", "free", "request_", "expected"), CASES.values(), ids=CASES)
+def test_room(layout: CpuLayout, free: str, request_: CpuRequest, expected: tuple[int, str]) -> None:
+    """With Koordinator's words where there is none."""
+    assert room(FreeCpus(layout, cpus(free)), request_) == expected
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.sampled_from([TWO, ODD, machine(1, 8, 4), machine(4, 3, 1)]),
+    st.builds(CpuRequest, st.integers(1, 6), st.sampled_from(BindPolicy), st.booleans()),
+    st.sampled_from(NumaStrategy),
+    st.integers(0, (1 << 32) - 1),
+)
+def test_room_is_what_can_be_taken(layout: CpuLayout, request: CpuRequest, strategy: NumaStrategy, free: int) -> None:
+    """Exactly as many pods get CPUs one after the other, and none has another's."""
+    every = sum(mask for _, mask in layout.nodes)
+    node = FreeCpus(layout, free & every, strategy=strategy)
+    number, why = room(node, request)
+    assert bool(why) == (number == 0)
+    for _ in range(number):
+        found = chosen(node, request)
+        assert found.bit_count() == request.count
+        node = msgspec.structs.replace(node, free=node.free & ~found)
+    assert chosen(node, request) == 0
