@@ -68,7 +68,7 @@ class Cycle:
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._hold_begun(turn, working, now)
         ready = self.backlog.ready(now)
-        self._attempts.begin((candidate.subject for candidate in ready), self.settings.workloads_per_cycle)
+        self._attempts.begin((candidate.subject for candidate in ready), self.settings.turn_limits)
         heads = self.ordered(working.snapshot, ready, now)  # 3 who is next
         self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
@@ -200,18 +200,17 @@ class Cycle:
     def _place(self, turn: Turn, working: WorkingSnapshot, heads: Iterable[Candidate], now: float) -> None:
         memo, attempts = Memo(working), self._attempts
         for candidate in heads:
-            if attempts.spent or memo.plans >= self.settings.preemptions_per_cycle:
+            if attempts.spent:
                 break
-            if not attempts.may(candidate.subject):
+            if not attempts.may(candidate):
                 continue
             try:
                 waits_on = self._waits_on(memo, candidate, now)
+                placing = None if waits_on else self._try(turn, working, candidate, memo, now)
                 attempts.looked_at(candidate.subject, tried=not waits_on)
-                if waits_on:
-                    continue
-                placing = self._try(turn, working, candidate, memo, now)
                 self._aside.discard(candidate.subject)
             except Exception as error:
+                attempts.looked_at(candidate.subject, tried=True)
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 memo.forget()
                 working.nominate(self._holds.kept(working.snapshot))
@@ -226,11 +225,18 @@ class Cycle:
     def _try(
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float
     ) -> Placing | None:
-        """Where it goes; None where it waits on, with all that follows from that said and kept."""
+        """Where it goes; None where it waits on, with all that follows from that said and kept, or for a turn that
+        makes more plans.
+        """
         outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
+            if not self._attempts.may_plan(candidate.subject):
+                self._attempts.postpone(candidate.subject)
+                return None
             part, preemption = self._holds.make(working, candidate, memo, self._ranking(now))
+            if any(part.plans):
+                self._attempts.planned(candidate.subject)
             turn.add(part)
             part, message = self._waiting.misfit(candidate, outcome, preemption, now)
             turn.add(part)

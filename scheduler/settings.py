@@ -17,6 +17,7 @@ from scheduler.controllers.withdrawal_plan import WithdrawPolicy
 from scheduler.core.gangs.release import ReleasePolicy
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.queueing.attempts import TurnLimits
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.core.queueing.order import AgeingPolicy
 from scheduler.core.queueing.reservation import ReservePolicy
@@ -85,7 +86,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 256
     preemptions_per_cycle: Annotated[
-        int, Meta(ge=1, le=10_000, description="Plans to evict that one cycle makes; others wait for the next one.")
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Workloads for which one cycle evicts somebody. Others that need that wait for the next, as "
+            "does batch work behind them; an eighth of the plans go to those passed over longest.",
+        ),
     ] = 16
     concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 64
     concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
@@ -116,6 +123,11 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     def events(self) -> EventCapacity:
         """Room for what is told about pods; repeats are counted of as many as client-go's recorder remembers."""
         return EventCapacity(self.waiting_events, self.concurrent_events, remembered=4096)
+
+    @property
+    def turn_limits(self) -> TurnLimits:
+        """What one turn does at most."""
+        return TurnLimits(self.workloads_per_cycle, self.preemptions_per_cycle)
 
     @property
     def gangs(self) -> GangDefaults:

@@ -68,7 +68,6 @@ class CapacityHolds:
         residents, turn = self._cache.ledger.residents(working.snapshot), Turn()
         outcome = memo.refusal(candidate) or self.preempting.attempt(working, candidate, residents, ranking.now)
         if isinstance(outcome, PreemptionPlan):
-            memo.plans += 1
             self._free(each.pod_class for each in self._reservations.drop(candidate.subject))
             turn.plans.append(len(outcome.eviction.victims))
             dropped = self.preempting.begin(outcome, candidate, working.snapshot, ranking.now)

@@ -14,10 +14,9 @@ from scheduler.steps.preempting import UNDER_WAY
 
 
 class Memo:
-    """For one working snapshot; `plans` counts the preemptions of the turn."""
+    """For one working snapshot."""
 
     def __init__(self, working: WorkingSnapshot) -> None:
-        self.plans = 0
         self._working = working
         self._unfit: dict[Hashable, Misfit] = {}
         self._refused: dict[Hashable, NoPreemption] = {}

@@ -347,6 +347,26 @@ def test_many_that_fit_nowhere_keep_nobody_from_being_tried() -> None:
     assert world.binder.assigned == {"web": "n1"}
 
 
+def test_who_waits_for_a_pod_that_ends_uses_up_no_plan() -> None:
+    """What ends by itself is enough for them, so nobody is evicted, however often news wakes them."""
+    world = World(SchedulerSettings(preemptions_per_cycle=2)).see(raw_node(), raw_node("n2", batch_cpu="10"))
+    world.see(raw_pod("old", batch_cpu="1000", node_name="n1", phase="Running", deleting=True, priority=5000))
+    world.see(*(raw_pod(f"b{i}", batch_cpu=f"{100 + i}", created=float(i), priority=5000) for i in range(3))).turn()
+    turn = world.see(raw_node("n3", batch_cpu="1"), raw_pod("web", batch_cpu="5", created=99.0)).turn(after=0.1)
+    assert (turn.plans, turn.more, world.binder.assigned) == ([0, 0, 0], False, {"web": "n2"})
+
+
+def test_an_online_pod_waits_for_no_plans_of_batch_work_before_it() -> None:
+    """Whoever makes preemptors as fast as turns make plans would keep it waiting for ever."""
+    world = World(SchedulerSettings(preemptions_per_cycle=1)).see(raw_node("free", batch_cpu="5"))
+    for i in range(3):
+        world.see(raw_node(f"n{i}"), raw_pod(f"v{i}", batch_cpu="1000", node_name=f"n{i}", priority=5000))
+        world.see(raw_pod(f"b{i}", batch_cpu=f"{900 + i}", priority=5500))
+    world.see(raw_pod("small", batch_cpu="1", priority=5100), raw_pod("web", batch_cpu="5", created=99.0))
+    turn = world.turn()
+    assert (turn.plans, turn.more, world.binder.assigned) == ([1], True, {"web": "free"})
+
+
 def lonely(name: str, created: float) -> objects.Pod:
     """Of the batch band, beside pods that do not exist; no two are alike."""
     pod = raw_pod(name, batch_cpu="1", created=created, priority=5000)

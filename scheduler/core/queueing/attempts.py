@@ -3,6 +3,9 @@
 News ends a back-off at once, so workloads that fit nowhere are ready again and again, whoever stands before others in
 the order. By the order alone a turn's worth of them would be all that is ever tried, and anybody may make so many pods.
 The eighth is small, so that where many fit the order counts; among those that are tried it stays as it is.
+
+The same holds of plans that evict somebody, of which a turn makes few. Once one more is needed, only online workloads
+and the passed over are tried: what stands behind in the order could take room that the next plan has to free again.
 """
 
 from __future__ import annotations
@@ -10,44 +13,77 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+import msgspec
+
 from model.workload import WorkloadId
+from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
 
 
+class TurnLimits(msgspec.Struct, frozen=True):
+    """How many workloads a turn tries, and for how many of them it evicts somebody."""
+
+    attempts: int
+    plans: int
+
+
 class Attempts:
-    """Counts the attempts of a turn; remembers who was ready and passed over, the longest first."""
+    """Counts the attempts and plans of a turn; remembers who was ready and passed over, the longest first."""
 
     def __init__(self) -> None:
         self._passed_over: dict[WorkloadId, None] = {}
         self._ready: dict[WorkloadId, None] = {}
         self._due: set[WorkloadId] = set()
+        self._planning: set[WorkloadId] = set()
+        self._postponed: set[WorkloadId] = set()
         self._left = 0
+        self._plans = 0
 
-    def begin(self, ready: Iterable[WorkloadId], most: int) -> None:
-        """A turn of at most so many attempts begins; who is not ready any more waits anew once it is."""
+    def begin(self, ready: Iterable[WorkloadId], limits: TurnLimits) -> None:
+        """A turn begins; who is not ready any more waits anew once it is."""
         self._ready = dict.fromkeys(ready)
         self._passed_over = {subject: None for subject in self._passed_over if subject in self._ready}
-        self._due = set(islice(self._passed_over, max(most // _PART, 1)))
-        self._left = most - len(self._due)
+        due = list(islice(self._passed_over, _part_of(limits.attempts)))
+        self._due, self._planning, self._postponed = set(due), set(due[: _part_of(limits.plans)]), set()
+        self._left, self._plans = limits.attempts - len(self._due), limits.plans - len(self._planning)
 
     @property
     def spent(self) -> bool:
         """Whether nobody else is tried in this turn."""
         return not (self._left or self._due)
 
-    def may(self, subject: WorkloadId) -> bool:
+    def may(self, candidate: Candidate) -> bool:
         """Whether it is tried in this turn, now that it is its turn in the order."""
-        return self._left > 0 or subject in self._due
+        by_order = self._left > 0 and (candidate.online or not self._postponed)
+        return by_order or candidate.subject in self._due
+
+    def may_plan(self, subject: WorkloadId) -> bool:
+        """Whether somebody may be evicted for it in this turn."""
+        return self._plans > 0 or subject in self._planning
+
+    def planned(self, subject: WorkloadId) -> None:
+        """Somebody is evicted for it."""
+        self._plans -= subject not in self._planning
+        self._planning.discard(subject)
+
+    def postpone(self, subject: WorkloadId) -> None:
+        """It fits nowhere and may have no plan in this turn, so it keeps its place for the next."""
+        self._postponed.add(subject)
 
     def looked_at(self, subject: WorkloadId, *, tried: bool) -> None:
         """It had its turn, and counts as an attempt where it was tried."""
         self._left -= tried and subject not in self._due
         self._due.discard(subject)
-        self._ready.pop(subject, None)
-        self._passed_over.pop(subject, None)
+        if subject not in self._postponed:
+            self._ready.pop(subject, None)
+            self._passed_over.pop(subject, None)
 
     def end(self) -> bool:
         """Who was ready and had no turn is passed over; whether there is anybody."""
         self._passed_over |= dict.fromkeys(subject for subject in self._ready if subject not in self._passed_over)
         return bool(self._ready)
+
+
+def _part_of(number: int) -> int:
+    return max(number // _PART, 1)

@@ -10,7 +10,6 @@ from scheduler_builders import candidate, gang, in_group, members, node, pod, sn
 
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from model.workload import WorkloadId
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.attempt import Misfit
@@ -134,4 +133,3 @@ def test_room_that_is_given_up_ends_it_all() -> None:
     known.remember_message(one, "0/1 nodes")
     known.forget()
     assert (known.misfit(one), known.refusal(one), known.message_for(one)) == (None, None, "")
-    assert known.plans == 0 and one.subject == WorkloadId.pod("default/a")

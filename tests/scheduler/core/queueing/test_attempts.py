@@ -1,34 +1,56 @@
-"""Who is tried where more are ready than a turn tries."""
+"""Who is tried in a turn where more are ready than it tries."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scheduler_builders import candidate, pod
 
+from model.pod.colocation import Colocation
 from model.workload import WorkloadId
-from scheduler.core.queueing.attempts import Attempts
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.queueing.attempts import Attempts, TurnLimits
 
 
-def turn(attempts: Attempts, order: str, most: int, free: str = "") -> str:
-    """Whom a turn tries of those that are ready, a letter each; `free` wait on without an attempt."""
-    attempts.begin((WorkloadId.pod(name) for name in order), most)
-    tried = ""
+def subject_of(name: str) -> WorkloadId:
+    """That of the lone pod of this name."""
+    return waiting(name).subject
+
+
+def waiting(name: str) -> Candidate:
+    """A lone pod, online where the name is a capital letter."""
+    return candidate([pod(name, colocation=Colocation(below_prod=not name.isupper()))])
+
+
+def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: int = 99, evicting: str = "") -> str:
+    """Whom a turn tries of those that are ready, a letter each.
+
+    `free` wait on without an attempt; `evicting` need one of the `plans`, and only who gets it is among the tried.
+    """
+    attempts.begin(map(subject_of, order), TurnLimits(most, plans))
+    tried = waited = ""
     for name in order:
-        subject = WorkloadId.pod(name)
         if attempts.spent:
             break
-        if attempts.may(subject):
-            attempts.looked_at(subject, tried=name not in free)
-            tried += name if name not in free else ""
-    assert attempts.end() is (len(tried) + sum(name in free for name in order) < len(order))
+        if not attempts.may(waiting(name)):
+            continue
+        subject = subject_of(name)
+        if name in evicting and not attempts.may_plan(subject):
+            attempts.postpone(subject)
+        else:
+            if name in evicting:
+                attempts.planned(subject)
+            tried, waited = tried + name * (name not in free), waited + name * (name in free)
+        attempts.looked_at(subject, tried=name not in free)
+    assert attempts.end() is (len(tried + waited) < len(order))
     return tried
 
 
 def test_by_the_order_alone_while_all_have_their_turn() -> None:
     attempts = Attempts()
     assert [turn(attempts, "abcd", 4) for _ in range(3)] == ["abcd"] * 3
-    assert turn(attempts, "abxxxxc", 3, free="x") == "abc"
+    assert turn(attempts, "abxyzwc", 3, free="xyzw") == "abc"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +66,7 @@ def test_who_was_passed_over_longest_is_tried_beside_the_first(most: int, tried:
 
 
 def test_an_eighth_goes_to_them() -> None:
-    attempts, order = Attempts(), "".join(chr(ord("a") + number) for number in range(24))
+    attempts, order = Attempts(), "abcdefghijklmnopqrstuvwx"
     assert [turn(attempts, order, 16) for _ in range(3)] == [order[:16], order[:14] + "qr", order[:14] + "st"]
 
 
@@ -55,10 +77,23 @@ def test_who_is_not_ready_any_more_waits_anew() -> None:
     assert [turn(attempts, "abdc", 2) for _ in range(2)] == ["ab", "ad"]
 
 
-@given(st.integers(1, 40), st.integers(1, 20))
-def test_everybody_is_tried_in_time(ready: int, most: int) -> None:
-    """Although all that were tried are ready again at once."""
+@given(st.integers(1, 40), st.integers(1, 20), st.integers(1, 3), st.sets(st.integers(0, 39)))
+def test_everybody_is_tried_in_time(ready: int, most: int, plans: int, evicting: set[int]) -> None:
+    """Although all that were tried, and those for which somebody was evicted, are ready again at once."""
     attempts, order = Attempts(), "".join(chr(ord("a") + number) for number in range(ready))
-    turns = [turn(attempts, order, most) for _ in range(2 + ready // max(most // 8, 1))]
+    needing = "".join(name for number, name in enumerate(order) if number in evicting)
+    turns = [turn(attempts, order, most, plans=plans, evicting=needing) for _ in range(4 + 2 * ready)]
     assert {name for tried in turns for name in tried} == set(order)
-    assert all(len(tried) == min(most, ready) for tried in turns)
+    assert all(sum(name in needing for name in tried) <= max(plans, 1) for tried in turns)
+
+
+def test_once_plans_are_made_only_online_workloads_are_tried() -> None:
+    """Batch work behind them would take room that the next plan has to free again."""
+    attempts = Attempts()
+    assert turn(attempts, "abcdefW", 9, plans=3, evicting="abcde") == "abcW"
+
+
+def test_an_eighth_of_the_plans_goes_to_the_passed_over() -> None:
+    attempts = Attempts()
+    found = [turn(attempts, "abcdef", 16, plans=2, evicting="abcdef") for _ in range(5)]
+    assert found == ["ab", "ac", "ad", "ae", "af"]
