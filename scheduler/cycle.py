@@ -68,7 +68,7 @@ class Cycle:
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._hold_begun(turn, working, now)
         ready = self.backlog.ready(now)
-        self._attempts.begin((candidate.subject for candidate in ready), self.settings.turn_limits)
+        self._attempts.begin(ready, self.settings.turn_limits)
         heads = self.ordered(working.snapshot, ready, now)  # 3 who is next
         self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))

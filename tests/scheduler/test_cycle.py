@@ -347,6 +347,18 @@ def test_many_that_fit_nowhere_keep_nobody_from_being_tried() -> None:
     assert world.binder.assigned == {"web": "n1"}
 
 
+def test_many_of_one_namespace_take_no_attempts_of_others() -> None:
+    """Those that were passed over are tried by namespaces in turn."""
+    world = World(SchedulerSettings(workloads_per_cycle=4)).see(raw_node(batch_cpu="2000"))
+    world.see(*(lonely(f"b{i}", created=float(i)) for i in range(30))).turn()
+    shop = raw_pod("shop", created=99.0, priority=5000)
+    world.see(msgspec.structs.replace(shop, metadata=msgspec.structs.replace(shop.metadata, namespace="shop")))
+    for moment in range(3):
+        other = raw_pod("other", batch_cpu="1", node_name="n1", phase="Running", labels={"moment": f"{moment}"})
+        world.see(other).turn(after=0.1)
+    assert world.binder.assigned == {"shop": "n1"}
+
+
 def test_who_waits_for_a_pod_that_ends_uses_up_no_plan() -> None:
     """What ends by itself is enough for them, so nobody is evicted, however often news wakes them."""
     world = World(SchedulerSettings(preemptions_per_cycle=2)).see(raw_node(), raw_node("n2", batch_cpu="10"))

@@ -2,7 +2,8 @@
 
 News ends a back-off at once, so workloads that fit nowhere are ready again and again, whoever stands before others in
 the order. By the order alone a turn's worth of them would be all that is ever tried, and anybody may make so many pods.
-The eighth is small, so that where many fit the order counts; among those that are tried it stays as it is.
+The eighth is small, so that where many fit the order counts; among those that are tried it stays as it is. It goes to
+namespaces in turn, and in each apart to online workloads: thousands of one namespace take none of it from others.
 
 The same holds of plans that evict somebody, of which a turn makes few. Once one more is needed, only online workloads
 and the passed over are tried: what stands behind in the order could take room that the next plan has to free again.
@@ -10,8 +11,9 @@ and the passed over are tried: what stands behind in the order could take room t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import TypeAlias
 
 import msgspec
 
@@ -19,6 +21,8 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
+_Group: TypeAlias = tuple[str, bool]
+"""The namespace, and whether they are online."""
 
 
 class TurnLimits(msgspec.Struct, frozen=True):
@@ -29,24 +33,31 @@ class TurnLimits(msgspec.Struct, frozen=True):
 
 
 class Attempts:
-    """Counts the attempts and plans of a turn; remembers who was ready and passed over, the longest first."""
+    """Counts the attempts and plans of a turn; remembers who was ready and passed over.
+
+    Groups of the passed over stand in the order in which it is their turn, in each who waits longest first.
+    """
 
     def __init__(self) -> None:
-        self._passed_over: dict[WorkloadId, None] = {}
-        self._ready: dict[WorkloadId, None] = {}
+        self._passed_over: dict[_Group, dict[WorkloadId, None]] = {}
+        self._ready: dict[WorkloadId, _Group] = {}
         self._due: set[WorkloadId] = set()
         self._planning: set[WorkloadId] = set()
         self._postponed: set[WorkloadId] = set()
         self._left = 0
         self._plans = 0
 
-    def begin(self, ready: Iterable[WorkloadId], limits: TurnLimits) -> None:
+    def begin(self, ready: Iterable[Candidate], limits: TurnLimits) -> None:
         """A turn begins; who is not ready any more waits anew once it is."""
-        self._ready = dict.fromkeys(ready)
-        self._passed_over = {subject: None for subject in self._passed_over if subject in self._ready}
-        due = list(islice(self._passed_over, _part_of(limits.attempts)))
-        self._due, self._planning, self._postponed = set(due), set(due[: _part_of(limits.plans)]), set()
-        self._left, self._plans = limits.attempts - len(self._due), limits.plans - len(self._planning)
+        self._ready = {candidate.subject: _group_of(candidate) for candidate in ready}
+        self._forget_who_is_not_ready()
+        due = list(islice(self._in_turn(), _part_of(limits.attempts)))
+        planning = due[: _part_of(limits.plans)]
+        self._due, self._planning, self._postponed = set(due), set(planning), set()
+        self._left, self._plans = limits.attempts - len(due), limits.plans - len(planning)
+        for subject in planning:
+            group = self._ready[subject]
+            self._passed_over[group] = self._passed_over.pop(group)
 
     @property
     def spent(self) -> bool:
@@ -76,13 +87,36 @@ class Attempts:
         self._left -= tried and subject not in self._due
         self._due.discard(subject)
         if subject not in self._postponed:
-            self._ready.pop(subject, None)
-            self._passed_over.pop(subject, None)
+            group = self._ready.pop(subject, None)
+            if group is not None:
+                self._passed_over.get(group, {}).pop(subject, None)
 
     def end(self) -> bool:
         """Who was ready and had no turn is passed over; whether there is anybody."""
-        self._passed_over |= dict.fromkeys(subject for subject in self._ready if subject not in self._passed_over)
+        for subject, group in self._ready.items():
+            self._passed_over.setdefault(group, {}).setdefault(subject)
         return bool(self._ready)
+
+    def _forget_who_is_not_ready(self) -> None:
+        for group, waiting in tuple(self._passed_over.items()):
+            left = {subject: None for subject in waiting if self._ready.get(subject) == group}
+            if left:
+                self._passed_over[group] = left
+            else:
+                del self._passed_over[group]
+
+    def _in_turn(self) -> Iterator[WorkloadId]:
+        """One of each group, then the next of each."""
+        groups = [iter(waiting) for waiting in self._passed_over.values()]
+        while groups:
+            found = [(group, subject) for group in groups if (subject := next(group, None)) is not None]
+            yield from (subject for _, subject in found)
+            groups = [group for group, _ in found]
+
+
+def _group_of(candidate: Candidate) -> _Group:
+    """A group of gangs counts as of the namespace of its first."""
+    return candidate.subject.keys[0].partition("/")[0], candidate.online
 
 
 def _part_of(number: int) -> int:

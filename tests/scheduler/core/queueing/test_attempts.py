@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 from scheduler_builders import candidate, pod
 
 from model.pod.colocation import Colocation
-from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.queueing.attempts import Attempts, TurnLimits
 
-
-def subject_of(name: str) -> WorkloadId:
-    """That of the lone pod of this name."""
-    return waiting(name).subject
+_NAMES = "".join(f"{chr(ord('a') + number)}{chr(ord('A') + number)}{number}" for number in range(10)) + "klmnopqrst"
 
 
 def waiting(name: str) -> Candidate:
-    """A lone pod, online where the name is a capital letter."""
-    return candidate([pod(name, colocation=Colocation(below_prod=not name.isupper()))])
+    """A lone pod, online where the name is a capital letter; digits are of a namespace of their own."""
+    namespace = "far" if name.isdigit() else "default"
+    return candidate([pod(name, namespace=namespace, colocation=Colocation(below_prod=not name.isupper()))])
 
 
 def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: int = 99, evicting: str = "") -> str:
@@ -28,14 +25,14 @@ def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: in
 
     `free` wait on without an attempt; `evicting` need one of the `plans`, and only who gets it is among the tried.
     """
-    attempts.begin(map(subject_of, order), TurnLimits(most, plans))
+    attempts.begin(map(waiting, order), TurnLimits(most, plans))
     tried = waited = ""
     for name in order:
         if attempts.spent:
             break
         if not attempts.may(waiting(name)):
             continue
-        subject = subject_of(name)
+        subject = waiting(name).subject
         if name in evicting and not attempts.may_plan(subject):
             attempts.postpone(subject)
         else:
@@ -77,10 +74,23 @@ def test_who_is_not_ready_any_more_waits_anew() -> None:
     assert [turn(attempts, "abdc", 2) for _ in range(2)] == ["ab", "ad"]
 
 
+def test_it_goes_to_namespaces_in_turn() -> None:
+    """Who has many passed over takes none of it from others; nor from its own online workloads."""
+    attempts = Attempts()
+    found = [turn(attempts, "abcdefghijklmnopqrstuvwxyz12XY", 8)[7:] for _ in range(8)]
+    assert found == ["h", "i", "1", "X", "j", "2", "Y", "k"]
+
+
+def test_plans_go_to_namespaces_in_turn() -> None:
+    attempts, order = Attempts(), "abcdef12X"
+    found = [turn(attempts, order, 16, plans=2, evicting=order) for _ in range(6)]
+    assert found == ["ab", "ac", "a1", "aX", "ad", "a2"]
+
+
 @given(st.integers(1, 40), st.integers(1, 20), st.integers(1, 3), st.sets(st.integers(0, 39)))
 def test_everybody_is_tried_in_time(ready: int, most: int, plans: int, evicting: set[int]) -> None:
     """Although all that were tried, and those for which somebody was evicted, are ready again at once."""
-    attempts, order = Attempts(), "".join(chr(ord("a") + number) for number in range(ready))
+    attempts, order = Attempts(), _NAMES[:ready]
     needing = "".join(name for number, name in enumerate(order) if number in evicting)
     turns = [turn(attempts, order, most, plans=plans, evicting=needing) for _ in range(4 + 2 * ready)]
     assert {name for tried in turns for name in tried} == set(order)
