@@ -207,10 +207,10 @@ class Cycle:
             try:
                 waits_on = self._waits_on(memo, candidate, now)
                 placing = None if waits_on else self._try(turn, working, candidate, memo, now)
-                attempts.looked_at(candidate.subject, tried=not waits_on)
+                attempts.looked_at(candidate, tried=not waits_on)
                 self._aside.discard(candidate.subject)
             except Exception as error:
-                attempts.looked_at(candidate.subject, tried=True)
+                attempts.looked_at(candidate, tried=True)
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 memo.forget()
                 working.nominate(self._holds.kept(working.snapshot))

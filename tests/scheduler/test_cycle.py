@@ -336,6 +336,18 @@ def test_budget_leaves_the_rest_for_the_next_turn() -> None:
     assert world.binder.assigned == {"a": "n1", "b": "n1"}
 
 
+def test_gangs_of_unlike_members_take_turns() -> None:
+    """One of twenty classes is as much as ten lone pods; it is placed whole, and those behind it in later turns."""
+    world = World(SchedulerSettings(workloads_per_cycle=8)).see(raw_node(batch_cpu="100000"))
+    for name in "abcd":
+        world.see(raw_group(name, 20))
+        world.see(*(raw_pod(f"{name}{i}", batch_cpu=f"{100 + i}", group=name, created=ord(name)) for i in range(20)))
+    bound = []
+    while world.turn().more:
+        bound.append(len(world.binder.assigned))
+    assert (bound, len(world.binder.assigned)) == ([20, 60], 80)
+
+
 def test_many_that_fit_nowhere_keep_nobody_from_being_tried() -> None:
     """Each pod that changes wakes all of them, and they stand before the online pod in the order."""
     world = World(SchedulerSettings(workloads_per_cycle=4)).see(raw_node(batch_cpu="2000"))

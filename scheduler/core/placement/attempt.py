@@ -16,6 +16,9 @@ from scheduler.core.scores.choice import NodeChoice
 from scheduler.core.snapshot.podclass import PodClass, PodTraits
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
+_GROUPS_TRIED = 128
+"""Groups of unlike members that are asked for in all orders: whoever makes a gang chooses how many there are."""
+
 
 class Placed(msgspec.Struct, frozen=True):
     """At least the needed members have a node; `report` is of the first class, before any of them was placed; `choice`
@@ -92,7 +95,7 @@ def attempt(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOpti
     orders = _orders(working.snapshot, member_groups.groups)
     before = working.report(member_groups.first.pod_class, member_groups.first.member_traits[0], how.requester)
     with PlacementTrial(working) as trial:
-        whole = fill(trial, orders[0], member_groups.counts, how)
+        whole = fill(trial, orders[0], member_groups.counts, how, whole=len(orders[0]) > 1)
     if whole.short is None or (
         len(member_groups.groups) == 1
         and whole.assignments
@@ -113,7 +116,7 @@ def _least_and_more(
 ) -> tuple[Assignment, ...]:
     """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
     with PlacementTrial(working) as trial:
-        least = fill(trial, order, member_groups.needs, how)
+        least = fill(trial, order, member_groups.needs, how, whole=True)
         if least.short is not None:
             return ()
         left = {gang: number - member_groups.needs[gang] for gang, number in member_groups.counts.items()}
@@ -140,12 +143,12 @@ def misfit(
 
 
 def _orders(snapshot: ClusterSnapshot, groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], ...]:
-    """Largest members first, as given, smallest first; each order once."""
+    """Largest members first, as given, smallest first; each order once, and of many groups the first order alone."""
     if len(groups) == 1:
         return (groups,)
     totals = snapshot.totals
     largest = tuple(sorted(groups, key=lambda group: _size(totals, group.pod_class), reverse=True))
-    return tuple(dict.fromkeys((largest, groups, largest[::-1])))
+    return tuple(dict.fromkeys((largest, groups, largest[::-1])))[: max(1, _GROUPS_TRIED // len(groups))]
 
 
 def _size(totals: Mapping[str, int], pod_class: PodClass) -> float:

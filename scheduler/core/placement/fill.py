@@ -86,8 +86,10 @@ class PlacementTrial:
         return self._working
 
 
-def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, int], how: FillOptions) -> FillResult:
-    """Place members group after group, up to `limits` members of each gang."""
+def fill(
+    trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, int], how: FillOptions, *, whole: bool = False
+) -> FillResult:
+    """Place members group after group, up to `limits` members of each gang; `whole`: till one of them runs short."""
     assignments: list[Assignment] = []
     rest: list[Group] = []
     short: Group | None = None
@@ -101,6 +103,8 @@ def fill(trial: PlacementTrial, groups: Iterable[Group], limits: Mapping[str, in
             rest.append(group.after(len(found)))
         if len(found) < want and short is None:
             short = group.after(len(found))
+            if whole:
+                break
     return FillResult(tuple(assignments), tuple(rest), short)
 
 

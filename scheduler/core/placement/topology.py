@@ -27,6 +27,8 @@ _SHOWN_KEY = 63 + 1 + 253
 
 _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
+_GROUPS_TRIED, _LEAST_TRIES = 2048, 8
+"""Groups of unlike members that are tried in all domains together; at least so many domains are."""
 
 
 def place_by_topology(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions) -> Placed | Misfit:
@@ -100,7 +102,11 @@ def _ranked(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOpti
     if at.required and at.members.any():
         fitting = fitting[at.members[fitting] == at.members.max()]
     order = np.lexsort((fitting, slots.sum(axis=0)[fitting], -total[fitting], ~whole[fitting], -at.members[fitting]))
-    return iter(fitting[order][: _REQUIRED_TRIES if at.required else _PREFERRED_TRIES].tolist())
+    tries = min(
+        _REQUIRED_TRIES if at.required else _PREFERRED_TRIES,
+        max(_LEAST_TRIES, _GROUPS_TRIED // len(member_groups.groups)),
+    )
+    return iter(fitting[order][:tries].tolist())
 
 
 def _inside(topology_domains: TopologyDomains, depth: int, code: int, how: FillOptions) -> FillOptions:

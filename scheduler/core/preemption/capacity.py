@@ -34,7 +34,7 @@ class Capacity(msgspec.Struct, frozen=True, eq=False):
         if len(self.asks) == 1:
             return int(room(self.asks[0], free, rows).sum()) >= self.asks[0].want
         left = free.copy()
-        return all(_assignment(ask, left, rows) for ask in self.asks)
+        return all(assignment(ask, left, rows) for ask in self.asks)
 
     def within(self, inside: Amounts) -> Capacity:
         """The same asks where only these rows count."""
@@ -71,7 +71,24 @@ def useful_rows(capacity: Capacity) -> Amounts:
     return np.array(sorted(found), np.int64)
 
 
-def _assignment(ask: RoomRequest, left: Amounts, rows: Amounts) -> bool:
+def merged(asks: Sequence[RoomRequest], most: int) -> tuple[RoomRequest, ...]:
+    """At most so many asks: neighbours as one of the largest amounts and the fewest places among them.
+
+    What has room for these has room for the asks; whoever makes a gang chooses how many unlike pods are in it.
+    """
+    size = -(-len(asks) // most)
+    parts = [asks[start : start + size] for start in range(0, len(asks), size)]
+    return tuple(
+        RoomRequest(
+            np.maximum.reduce([ask.request for ask in part]),
+            np.minimum.reduce([ask.most for ask in part]),
+            sum(ask.want for ask in part),
+        )
+        for part in parts
+    )
+
+
+def assignment(ask: RoomRequest, left: Amounts, rows: Amounts) -> bool:
     """Takes the ask's room out of `left`; False where it does not fit."""
     got = taken(ask, room(ask, left, rows))
     left -= got[:, None] * ask.request[None, :]

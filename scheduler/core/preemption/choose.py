@@ -11,16 +11,34 @@ from itertools import islice
 
 import numpy as np
 
-from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, room, taken, useful_rows
+from scheduler.core.preemption.capacity import (
+    Capacity,
+    RoomBalance,
+    RoomRequest,
+    assignment,
+    room,
+    taken,
+    useful_rows,
+)
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.gang_cover import cover_with_gangs
-from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, reprieve
+from scheduler.core.preemption.reprieve import (
+    FEW_GROUPS,
+    Fits,
+    at_most,
+    items_of,
+    least_cost,
+    reprieve,
+    reprieve_in_bulk,
+)
 from scheduler.core.preemption.rows import clear_rows
 from scheduler.core.preemption.victim_groups import one_by_one, put_back_first, spread_to_gangs
 from scheduler.core.preemption.victims import OUTSIDE, Victims
 from scheduler.core.snapshot.snapshot import Amounts
 
 _TRIES = 1_000
+_ASKED = 2_048
+"""Asks of members that are packed again, all in all, to see which victims are not needed."""
 
 
 def levels(capacity: Capacity, victims: Victims) -> list[int]:
@@ -94,7 +112,7 @@ def fits_of(capacity: Capacity, victims: Victims) -> Fits:
 def _reprieve(capacity: Capacity, chosen: set[int], fits: Fits, costs: VictimCosts) -> frozenset[int]:
     """The chosen victims that are needed."""
     if len(capacity.asks) > 1:
-        return reprieve(chosen, fits, costs)
+        return _reprieve_many(capacity, chosen, fits, costs)
     victims, indexes = costs.victims, np.array(sorted(chosen), np.int64)
     rows = _united(useful_rows(capacity), victims.rows[indexes], len(capacity.free))
     left = capacity.free[rows]
@@ -107,6 +125,33 @@ def _reprieve(capacity: Capacity, chosen: set[int], fits: Fits, costs: VictimCos
         if balance.put_back(list(islice(freed, len(group)))):
             going.difference_update(group)
     return frozenset(going)
+
+
+def _reprieve_many(capacity: Capacity, chosen: set[int], fits: Fits, costs: VictimCosts) -> frozenset[int]:
+    """The same for several asks; of many victims those that are beside the members are put back without asking."""
+    tries = _ASKED // len(capacity.asks)
+    if len(chosen) <= tries:
+        return reprieve(chosen, fits, costs)
+    return reprieve_in_bulk(_beside(capacity, chosen, costs), at_most(tries, fits), costs)
+
+
+def _beside(capacity: Capacity, chosen: set[int], costs: VictimCosts) -> set[int]:
+    """Without those who have room beside the members, once these are packed where all of them are gone."""
+    victims, indexes = costs.victims, np.array(sorted(chosen), np.int64)
+    left = capacity.free + victims.freed(indexes, len(capacity.free))
+    before, every = left.copy(), np.arange(len(left))
+    if not all(assignment(ask, left, every) for ask in capacity.asks):
+        return chosen
+    used, going = (left != before).any(axis=1), set(chosen)
+    for group in put_back_first(chosen, costs):
+        members = np.array(group, np.int64)
+        rows, without = victims.rows[members], victims.amounts[members]
+        np.subtract.at(left, rows, without)
+        if (left[rows][used[rows]] < 0).any():
+            np.add.at(left, rows, without)
+        else:
+            going.difference_update(group)
+    return going
 
 
 def _united(some: Amounts, others: Amounts, size: int) -> Amounts:

@@ -56,6 +56,8 @@ def preempt(
 
 
 def _in_vain(problem: PreemptionProblem) -> str:
+    if problem.trial.spent:
+        return "its many unlike members were tried without some of the pods that may be evicted, and did not fit"
     pending, victims = problem.demand.pending, len(problem.costs.victims)
     told = f"{pending} members would not fit together" if pending > 1 else "it would not fit"
     return f"{told} even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may be evicted"
@@ -98,7 +100,7 @@ def _victims_terminate(working: WorkingSnapshot, candidate: Candidate, residents
 
 def _choices(working: WorkingSnapshot, problem: PreemptionProblem) -> Iterator[frozenset[int]]:
     """Sets of victims to try, the most promising first."""
-    if any(int(ask.most.sum()) < ask.want for ask in problem.capacity.asks):
+    if not problem.merged and any(int(ask.most.sum()) < ask.want for ask in problem.capacity.asks):
         return
     costs = problem.costs
     found = []

@@ -10,7 +10,7 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Flag, Residents
 from scheduler.core.load.limit import load_room
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.preemption.capacity import Capacity, RoomRequest
+from scheduler.core.preemption.capacity import Capacity, RoomRequest, merged
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.demand import columns_of, needed_only, request_of
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
@@ -21,6 +21,9 @@ from scheduler.core.preemption.trial import Trial
 from scheduler.core.preemption.victims import Victims, victims_of
 from scheduler.core.snapshot.podclass import NO_INTERPOD
 from scheduler.core.snapshot.snapshot import Amounts
+
+_MOST_ASKS = 16
+"""More unlike members are packed in classes of about one size; the trial looks at each by itself."""
 
 
 class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
@@ -37,6 +40,11 @@ class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
     plain: bool
     exact: bool
     coming: bool
+
+    @property
+    def merged(self) -> bool:
+        """Whether the arithmetic takes unlike members for alike, and so may miss room that there is."""
+        return len(self.capacity.asks) < len(self.demand.classes)
 
 
 def problem_of(
@@ -94,7 +102,7 @@ def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], v
         asks.append(RoomRequest(request_of(snapshot, columns, pod_class), most, pods.count))
     totals = np.maximum(snapshot.allocatable[:, columns].sum(axis=0, dtype=np.float64), 1.0)
     asks.sort(key=lambda ask: float((ask.request / totals).max()), reverse=True)
-    return Capacity(tuple(asks), np.ascontiguousarray(free[:, columns]))
+    return Capacity(merged(asks, _MOST_ASKS), np.ascontiguousarray(free[:, columns]))
 
 
 def _plain(working: WorkingSnapshot, demand: Candidate) -> bool:

@@ -37,6 +37,18 @@ def reprieve_in_bulk(chosen: Iterable[int], fits: Fits, costs: VictimCosts) -> f
     return left
 
 
+def at_most(tries: int, fits: Fits) -> Fits:
+    """The answers as long as there are tries, then False: what is not asked any more counts as needed."""
+    left = tries
+
+    def answer(chosen: frozenset[int]) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and fits(chosen)
+
+    return answer
+
+
 def least_cost(
     items: Sequence[VictimGroup], fits: Fits, costs: VictimCosts, known: frozenset[int] | None, tries: int
 ) -> frozenset[int] | None:

@@ -23,6 +23,8 @@ MOST_ROWS = 1_024
 _TRIES = 200
 _MEMBERS_TRIED, _LEAST_TRIES = 256, 4
 """How often everybody is placed again to see whether one victim fewer does: less often for larger gangs."""
+_CLASSES_PLACED, _LEAST_PLACED = 4_096, 4
+"""Classes of members that are placed in one search, each time that everybody is; nobody of other sets of victims."""
 
 
 class Trial:
@@ -39,13 +41,20 @@ class Trial:
         self._working, self._demand = working, demand
         self._residents, self._costs, self._relevant = residents, costs, relevant
         self._known: dict[frozenset[int], Placed | None] = {}
+        self._left = max(_LEAST_PLACED, _CLASSES_PLACED // max(len(demand.classes), 1))
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing else is tried."""
+        return self._left <= 0
 
     def without(self, chosen: Iterable[int]) -> Placed | None:
-        """Where everybody needed goes once these are gone, None where they still do not fit."""
+        """Where everybody needed goes once these are gone; None where they still do not fit, or too much was tried."""
         gone = frozenset(chosen)
-        if gone not in self._known:
+        if gone not in self._known and not self.spent:
+            self._left -= 1
             self._known[gone] = self._placed(gone)
-        return self._known[gone]
+        return self._known.get(gone)
 
     def _placed(self, gone: frozenset[int]) -> Placed | None:
         working = self._working.what_if(silent=True)

@@ -21,12 +21,17 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
+_CLASSES = 2
+"""Each class of a gang's members is asked for by itself, and whoever makes a gang chooses how many there are."""
 _Group: TypeAlias = tuple[str, bool]
 """The namespace, and whether they are online."""
 
 
 class TurnLimits(msgspec.Struct, frozen=True):
-    """How many workloads a turn tries, and for how many of them it evicts somebody."""
+    """How many attempts a turn makes, and for how many workloads it evicts somebody.
+
+    A gang is one attempt more for every two further classes of unlike members.
+    """
 
     attempts: int
     plans: int
@@ -40,7 +45,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._passed_over: dict[_Group, dict[WorkloadId, None]] = {}
-        self._ready: dict[WorkloadId, _Group] = {}
+        self._ready: dict[WorkloadId, Candidate] = {}
         self._due: set[WorkloadId] = set()
         self._planning: set[WorkloadId] = set()
         self._postponed: set[WorkloadId] = set()
@@ -49,20 +54,22 @@ class Attempts:
 
     def begin(self, ready: Iterable[Candidate], limits: TurnLimits) -> None:
         """A turn begins; who is not ready any more waits anew once it is."""
-        self._ready = {candidate.subject: _group_of(candidate) for candidate in ready}
+        self._ready = {candidate.subject: candidate for candidate in ready}
         self._forget_who_is_not_ready()
-        due = list(islice(self._in_turn(), _part_of(limits.attempts)))
+        share = _part_of(limits.attempts)
+        due = self._first_due(share)
         planning = due[: _part_of(limits.plans)]
         self._due, self._planning, self._postponed = set(due), set(planning), set()
-        self._left, self._plans = limits.attempts - len(due), limits.plans - len(planning)
+        self._left = limits.attempts - min(sum(_attempts_of(self._ready[subject]) for subject in due), share)
+        self._plans = limits.plans - len(planning)
         for subject in planning:
-            group = self._ready[subject]
+            group = _group_of(self._ready[subject])
             self._passed_over[group] = self._passed_over.pop(group)
 
     @property
     def spent(self) -> bool:
         """Whether nobody else is tried in this turn."""
-        return not (self._left or self._due)
+        return self._left <= 0 and not self._due
 
     def may(self, candidate: Candidate) -> bool:
         """Whether it is tried in this turn, now that it is its turn in the order."""
@@ -82,24 +89,36 @@ class Attempts:
         """It fits nowhere and may have no plan in this turn, so it keeps its place for the next."""
         self._postponed.add(subject)
 
-    def looked_at(self, subject: WorkloadId, *, tried: bool) -> None:
-        """It had its turn, and counts as an attempt where it was tried."""
-        self._left -= tried and subject not in self._due
+    def looked_at(self, candidate: Candidate, *, tried: bool) -> None:
+        """It had its turn, which counts where it was tried."""
+        subject = candidate.subject
+        if tried and subject not in self._due:
+            self._left -= _attempts_of(candidate)
         self._due.discard(subject)
         if subject not in self._postponed:
-            group = self._ready.pop(subject, None)
-            if group is not None:
-                self._passed_over.get(group, {}).pop(subject, None)
+            self._ready.pop(subject, None)
+            self._passed_over.get(_group_of(candidate), {}).pop(subject, None)
 
     def end(self) -> bool:
         """Who was ready and had no turn is passed over; whether there is anybody."""
-        for subject, group in self._ready.items():
-            self._passed_over.setdefault(group, {}).setdefault(subject)
+        for subject, candidate in self._ready.items():
+            self._passed_over.setdefault(_group_of(candidate), {}).setdefault(subject)
         return bool(self._ready)
+
+    def _first_due(self, share: int) -> list[WorkloadId]:
+        """As many as the share is enough for, at least one."""
+        due: list[WorkloadId] = []
+        for subject in islice(self._in_turn(), share):
+            share -= _attempts_of(self._ready[subject])
+            if share < 0 and due:
+                break
+            due.append(subject)
+        return due
 
     def _forget_who_is_not_ready(self) -> None:
         for group, waiting in tuple(self._passed_over.items()):
-            left = {subject: None for subject in waiting if self._ready.get(subject) == group}
+            ready = (subject for subject in waiting if subject in self._ready)
+            left = {subject: None for subject in ready if _group_of(self._ready[subject]) == group}
             if left:
                 self._passed_over[group] = left
             else:
@@ -117,6 +136,10 @@ class Attempts:
 def _group_of(candidate: Candidate) -> _Group:
     """A group of gangs counts as of the namespace of its first."""
     return candidate.subject.keys[0].partition("/")[0], candidate.online
+
+
+def _attempts_of(candidate: Candidate) -> int:
+    return 1 + (len(candidate.classes) - 1) // _CLASSES
 
 
 def _part_of(number: int) -> int:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, room, taken, useful_rows
+from scheduler.core.preemption.capacity import Capacity, RoomBalance, RoomRequest, merged, room, taken, useful_rows
 
 NO_LIMIT = 1 << 30
 
@@ -76,6 +76,20 @@ def test_within() -> None:
     """Other rows take nobody."""
     inside = Capacity((ask(3, 1, 0),), LINES).within(np.array([1]))
     assert room(inside.asks[0], LINES, EVERY).tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted"),
+    [
+        (3, [([4, 1], 1, [2, 2, 2]), ([3, 2], 2, [9, 1, 9]), ([1, 9], 1, [5, 5, 5])]),
+        (2, [([4, 2], 3, [2, 1, 2]), ([1, 9], 1, [5, 5, 5])]),
+        (1, [([4, 9], 4, [2, 1, 2])]),
+    ],
+)
+def test_merged(most: int, wanted: list[tuple[list[int], int, list[int]]]) -> None:
+    """Neighbours ask for the largest amounts and have the fewest places, so what fits them fits each."""
+    asks = [ask(1, 4, 1, most=2), ask(2, 3, 2, most=[9, 1, 9]), ask(1, 1, 9, most=5)]
+    assert [(each.request.tolist(), each.want, each.most.tolist()) for each in merged(asks, most)] == wanted
 
 
 def test_useful_rows() -> None:

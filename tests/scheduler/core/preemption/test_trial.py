@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations, islice
 from typing import Any
 
 import pytest
 from filter_builders import HOST, apart, term
 from preemption_builders import NOW, Arena, members, node, resident, waiting
-from scheduler_builders import candidate, gang
+from scheduler_builders import candidate, gang, in_group
 
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.preemption.facts import PreemptionFacts
@@ -69,6 +70,17 @@ def test_who_need_not_go_is_put_back(cpu: float, gone: str, left: set[str | None
     """Nobody of those left could be put back; None where all of them are not enough."""
     asked = Asked(HALVES, candidate([waiting(cpu=cpu)]))
     assert asked.named(asked.problem.trial.reprieved(asked.of(gone))) in left
+
+
+def test_a_gang_of_many_unlike_members_is_placed_a_few_times_alone() -> None:
+    """What is not tried any more counts as too little room: whoever makes a gang chooses how dear a try is."""
+    sizes = [(f"v{i}", f"n{1 + i % 2}", 0.5) for i in range(12)]
+    unlike = [waiting(f"w{i}", 0.001 * (1 + i), gang=in_group()) for i in range(50)]
+    for number, tries in ((1, 120), (50, 81)):
+        asked = Asked(full(*sizes), candidate(unlike[:number], gang(number)))
+        answers = [asked.problem.trial.fits(frozenset(chosen)) for chosen in islice(combinations(range(12), 3), 120)]
+        assert answers == [True] * tries + [False] * (120 - tries), number
+        assert asked.problem.trial.spent is (number == 50)
 
 
 def test_the_lowest_priorities_go() -> None:

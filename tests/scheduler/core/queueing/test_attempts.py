@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scheduler_builders import candidate, pod
+from scheduler_builders import candidate, gang, members, pod
 
 from model.pod.colocation import Colocation
 from scheduler.core.gangs.assembly import Candidate
@@ -39,7 +39,7 @@ def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: in
             if name in evicting:
                 attempts.planned(subject)
             tried, waited = tried + name * (name not in free), waited + name * (name in free)
-        attempts.looked_at(subject, tried=name not in free)
+        attempts.looked_at(waiting(name), tried=name not in free)
     assert attempts.end() is (len(tried + waited) < len(order))
     return tried
 
@@ -95,6 +95,29 @@ def test_everybody_is_tried_in_time(ready: int, most: int, plans: int, evicting:
     turns = [turn(attempts, order, most, plans=plans, evicting=needing) for _ in range(4 + 2 * ready)]
     assert {name for tried in turns for name in tried} == set(order)
     assert all(sum(name in needing for name in tried) <= max(plans, 1) for tried in turns)
+
+
+def unlike(name: str, size: int) -> Candidate:
+    """A gang whose members all ask for something else."""
+    pods = [each for i in range(size) for each in members(1, name=f"{name}{i}-", group=name, batch_cpu=100 + i)]
+    return candidate(pods, gang(size, name))
+
+
+@pytest.mark.parametrize(("size", "turns"), [(1, "ab cd"), (2, "ab cd"), (3, "a bc d"), (40, "a bc d")])
+def test_a_gang_of_unlike_members_counts_by_their_classes(size: int, turns: str) -> None:
+    """Each is asked for by itself; who is first, in the order or of the passed over, is tried however many they are."""
+    attempts, left = Attempts(), [unlike(name, size) for name in "abcd"]
+    told = []
+    while left:
+        attempts.begin(left, TurnLimits(2, 1))
+        told.append("")
+        for each in tuple(left):
+            if not attempts.spent and attempts.may(each):
+                attempts.looked_at(each, tried=True)
+                left.remove(each)
+                told[-1] += each.subject.name[-1]
+        attempts.end()
+    assert " ".join(told) == turns
 
 
 def test_once_plans_are_made_only_online_workloads_are_tried() -> None:
