@@ -17,6 +17,7 @@ from agent.core.limit.brake import Cut
 from agent.core.limit.brake import decision as brake_decision
 from agent.core.limit.decide import LimitFacts, NodeLimits
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, KnobReading, Observation, Places
 from agent.core.observe.prediction import Prediction, PredictionFacts
@@ -214,9 +215,10 @@ class TickResult(msgspec.Struct, frozen=True):
         """Without the cuts, which happened before it; limits of single pods where they were to be written."""
         limits = {limit.knob: limit.decision for limit in self.limits.of_all}
         limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
+        refused = (limit.decision for limit in self.limits.refused)
         requests = (request.decision for request in self.evictions.requests)
         about_lending = (*self.lent_decisions, *self.offered.every_decision)
-        return (*about_lending, *limits.values(), *self.evictions.decisions, *requests)
+        return (*about_lending, *limits.values(), *refused, *self.evictions.decisions, *requests)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:
@@ -261,7 +263,9 @@ class Observer(Protocol):
 class Executor(Protocol):
     """The single writer of control files."""
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings: ...
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
+        """What the kernel holds of `knobs`, and of some files with a known original that `claims` leave."""
+        ...
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
         """Write in order; a value above the kernel's is dropped when the brake has cut since `seen_cuts`."""

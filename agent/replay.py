@@ -9,6 +9,7 @@ import msgspec
 from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, Observation, Places
 from agent.core.observe.prediction import PredictionState
@@ -40,7 +41,7 @@ class Recording:
     def facts(self) -> ClusterFacts:
         return self._now.facts
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return self._now.knobs
 
     def places(self, facts: ClusterFacts) -> Places:

@@ -16,7 +16,7 @@ from agent.core.lend.unenforced import (
     of_unread,
     within_requests,
 )
-from agent.core.limit.decide import LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.decide import LimitMemory, claims_due, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
 from agent.core.observe.layout import Layout
 from agent.core.observe.node_metric import live_metric
@@ -56,7 +56,8 @@ class Tick:
         facts = ports.cluster.facts()
         about_limits = facts.for_limits()
         places = ports.observer.places(facts)
-        owned = ports.executor.readings(knobs_to_read(state.limits, self._layout, places, about_limits))
+        wanted = (state.limits, self._layout, places, about_limits)
+        owned = ports.executor.readings(knobs_to_read(*wanted), claims_due(*wanted))
         observation = ports.observer.observe(facts, owned)
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         # 2 estimate usage and windows, foresee production peaks

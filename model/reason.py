@@ -51,6 +51,7 @@ class Reason(StrEnum):
     CPUS_HELD = "CpusHeld"
     TOO_FEW_CPUS = "TooFewCpus"
     KNOB_RELEASED = "KnobReleased"
+    KNOB_OF_OTHER_STRATEGY = "KnobOfOtherStrategy"
     IDLE_HELD = "IdleHeld"
     ONLINE_SUFFERING = "OnlineSuffering"
     ONLINE_RECOVERING = "OnlineRecovering"
@@ -165,7 +166,8 @@ _WORDS: dict[Reason, str] = {
     Reason.CPUS_WIDENED: "more room is left: best effort gets more CPUs by a step",
     Reason.CPUS_HELD: "best effort keeps its CPUs",
     Reason.TOO_FEW_CPUS: "fewer CPUs may be used than the load leaves room for: best effort gets those",
-    Reason.KNOB_RELEASED: "the policy in force does not use this file: it holds again what it held before us",
+    Reason.KNOB_RELEASED: "no strategy in force uses this file: it holds again what it held before us",
+    Reason.KNOB_OF_OTHER_STRATEGY: "another strategy owns this control file: only what that one wants is written",
     Reason.IDLE_HELD: "best effort runs only where nobody else wants to, by setting",
     Reason.ONLINE_SUFFERING: "online pods wait for CPU: best effort is cut at once",
     Reason.ONLINE_RECOVERING: "online pods waited for CPU until a moment ago: nothing is raised yet",

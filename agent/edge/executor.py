@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from agent.core.limit.ownership import gives_more
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.observe.knobs import (
     UNLIMITED,
     is_memory_limit,
@@ -37,7 +38,7 @@ from agent.core.observe.knobs import (
 )
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.files.controlfiles import GONE, ControlFiles, KnobText, NotKeptError
-from agent.files.restoring import Restored, restore
+from agent.files.restoring import Restored, put_back, restore
 from agent.files.statefile import StateFile
 from agent.ports import KnobReadings, WriteOutcome
 from agent.worker import WorkerThread
@@ -53,6 +54,8 @@ _HANGS_SECONDS = 5.0
 """A disk that is merely busy has answered by then, and so has the kernel."""
 _MOST_AT_ONCE = 4
 """Memory limits of others are written while so many cgroups less one hold the kernel up."""
+_MOST_RELEASED = 32
+"""So many files are given back in one tick: each is read, written and read again."""
 _NO_ANSWER = "the kernel does not answer; other limits are written meanwhile"
 
 
@@ -94,6 +97,7 @@ class KnobExecutor:
         self._inherited = dict(state.originals)
         self._last_written: dict[Knob, Value] = {}
         self._loosened: set[Knob] = set()
+        self._releases = 0
         self._cuts = 0
         self._last_cut: float | None = None
         self._swept_at = monotonic()
@@ -106,11 +110,19 @@ class KnobExecutor:
         held = self._files.held(knob)
         return held if isinstance(held, Missing) else held.value
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         """No value is older than the brake's count: a cut in between drops the raises planned on them."""
         with self._lock:
             cuts, last_cut = self._cuts, self._last_cut
-        return KnobReadings({knob: self._reading(knob) for knob in knobs}, cuts, last_cut, self._unsaved())
+        left = () if claims is None or self._dry else self._left_by(claims)
+        return KnobReadings({knob: self._reading(knob) for knob in (*knobs, *left)}, cuts, last_cut, self._unsaved())
+
+    def _left_by(self, claims: KnobClaims) -> tuple[Knob, ...]:
+        """Some of the files with a known original that nothing wants, in turn: one that is refused keeps no other."""
+        left = [knob for knob in self._state.originals if claims.leave(knob)]
+        start = self._releases % max(len(left), 1)
+        self._releases += _MOST_RELEASED
+        return tuple((left[start:] + left[:start])[:_MOST_RELEASED])
 
     def remember(self, *knobs: Knob) -> None:
         """Have what they say on the disk before the first cut needs it; where that fails, writing them does too."""
@@ -254,7 +266,10 @@ class KnobExecutor:
         if cut and widens:
             return WriteOutcome(write, dropped=True)
         try:
-            self._put(knob, write.value)
+            if not write.gives_back or not same(knob, held, write.value):
+                self._put(knob, write.value)
+            if write.gives_back:
+                self._give_back(write)
         except OSError as error:
             # Below a root that the brake cut, and whose raise was dropped, a quota planned with it is too large.
             moot = error.errno in GONE or (cut and is_v1_quota(knob) and error.errno == errno.EINVAL)
@@ -262,6 +277,20 @@ class KnobExecutor:
                 return WriteOutcome(write, dropped=True)
             return self._refusal(write, error.strerror or error, self._cause(error))
         return WriteOutcome(write)
+
+    def _give_back(self, write: Write) -> None:
+        """The original's text where its value is meant, and then it is forgotten. Raises OSError."""
+        knob, text = write.knob, self._state.originals.get(write.knob)
+        if text is not None and value_of(knob, text.encode()) == write.value:
+            error = put_back(self._files, knob, text, self._files.held(knob))
+            if error:
+                raise NotKeptError(errno.EIO, error)
+        with self._lock:
+            self._last_written.pop(knob, None)
+            self._inherited.pop(knob, None)
+            self._loosened.discard(knob)
+        self._state.drop((knob,))
+        self._disk.submit("given back", self._save_again)
 
     def _refusal(self, write: Write, why: object, cause: Reason | None = Reason.LIMIT_NOT_WRITTEN) -> WriteOutcome:
         return WriteOutcome(write, f"{self.path(write.knob)}: {why}", cause=cause)

@@ -40,7 +40,7 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
         # What is refused here is tried once more below, and told of.
         with contextlib.suppress(OSError):
             files.put(step.knob, step.value)
-    errors = {knob: _put_back(files, knob, text, before[knob]) for knob, text in originals.items()}
+    errors = {knob: put_back(files, knob, text, before[knob]) for knob, text in originals.items()}
     for knob, error in errors.items():
         if error:
             raise KernelFault(
@@ -49,7 +49,7 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
     return _counted(originals, before)
 
 
-def _put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Missing) -> str:
+def put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Missing) -> str:
     """Empty when the file says `text` now, or is gone; else what went wrong. An equal value may be another text."""
     held, error = files.held(knob), ""
     if isinstance(held, KnobText) and held.value == text == "":

@@ -21,6 +21,20 @@ from model.fault import ConfigurationFault
 
 _VERSION = 3
 _READABLE = (1, 2, 3)
+_FIRST_FILES = frozenset(
+    (
+        "cpu.cfs_quota_us",
+        "cpu.cfs_period_us",
+        "cpu.max",
+        "cpu.shares",
+        "cpu.weight",
+        "cpu.idle",
+        "cpuset.cpus",
+        "memory.limit_in_bytes",
+        "memory.max",
+        "memory.high",
+    )
+)
 
 
 class _Original(msgspec.Struct, frozen=True):
@@ -43,19 +57,22 @@ class _Original(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, frozen=True):
-    """`pids` are originals, too: apart, since agents up to 0.6 understand no such file, and go on without them."""
+    """`pids` and `more` are originals, too: apart, since agents up to 0.6, and up to 0.9, understand no such files, and
+    go on without them."""
 
     version: int = _VERSION
     originals: list[_Original] = []
     pids: list[_Original] = []
+    more: list[_Original] = []
     evictions: EvictionRecord = EvictionRecord()
 
     @classmethod
     def of(cls, texts: Mapping[Knob, str], evictions: EvictionRecord) -> _State:
         found = [_Original(knob, text) for knob, text in texts.items()]
         return cls(
-            originals=[each for each in found if each.knob.file != PIDS_FILE],
+            originals=[each for each in found if each.knob.file in _FIRST_FILES],
             pids=[each for each in found if each.knob.file == PIDS_FILE],
+            more=[each for each in found if each.knob.file not in (*_FIRST_FILES, PIDS_FILE)],
             evictions=evictions,
         )
 
@@ -99,6 +116,12 @@ class StateFile:
         gone = set(knobs)
         with self._lock:
             self._save({knob: text for knob, text in self._texts.items() if knob not in gone}, self._evictions)
+
+    def drop(self, knobs: Iterable[Knob]) -> None:
+        """Their files say again what they said at first. Known no more from now on; the next save leaves them out."""
+        given = set(knobs)
+        with self._lock:
+            self._texts = {knob: text for knob, text in self._texts.items() if knob not in given}
 
     def keep(self, evictions: EvictionRecord) -> None:
         """Raises OSError, and then the record before stands."""
@@ -159,7 +182,9 @@ def _parsed(content: bytes) -> tuple[dict[Knob, str], EvictionRecord]:
     state = msgspec.json.decode(content, type=_State)
     if state.version not in _READABLE:
         raise ValueError(f"version {state.version} is none of {_READABLE}")
-    return {original.knob: original.told() for original in (*state.originals, *state.pids)}, state.evictions
+    return {
+        original.knob: original.told() for original in (*state.originals, *state.pids, *state.more)
+    }, state.evictions
 
 
 def _locked(path: Path) -> LockFile:

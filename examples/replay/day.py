@@ -17,6 +17,7 @@ import msgspec
 from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
@@ -100,7 +101,7 @@ class Day:
     def facts(self) -> ClusterFacts:
         return self._facts
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return KnobReadings(dict.fromkeys(knobs, KnobReading(-1)), 0, None)
 
     def places(self, facts: ClusterFacts) -> Places:

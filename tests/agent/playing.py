@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, EvictionRequest
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.files import FILES
 from agent.core.observe.knobs import RootKnobs
@@ -88,8 +89,8 @@ class Refusing:
         self._executor = executor
         self.refused: dict[Knob, str] = {}
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
-        return self._executor.readings(knobs)
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
+        return self._executor.readings(knobs, claims)
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
         taken = tuple(write for write in writes if write.knob not in self.refused)

@@ -7,6 +7,7 @@ import random
 
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
@@ -138,7 +139,7 @@ class SimulatedNode:
         size = ResourceVector({CPU: _CPUS * 1000, MEMORY: 64 * GIB})
         return ClusterFacts(Node("n", size, size), tuple(living.pod for living in self._pods))
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         found = {knob: KnobReading(self._kernel[knob], self._ours.get(knob)) for knob in knobs}
         return KnobReadings(found, self._cuts, self._seconds if self._cut else None)
 

@@ -11,13 +11,13 @@ Documentation/scheduler/sched-bwc.rst; Koordinator pkg/koordlet/qosmanager/plugi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent.core.limit.knob_schedule import TURNS, KnobSchedule, due, in_turn
+from agent.core.limit.knob_schedule import KnobSchedule, due
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import SMALLEST_QUOTA_US, UNLIMITED, burst_knob, is_burst, quota_of
+from agent.core.observe.knobs import SMALLEST_QUOTA_US, UNLIMITED, burst_knob, quota_of
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, Places
 from model.decision import Decision, TermSum, Unit
@@ -33,11 +33,9 @@ _ONLINE = (QoSClass.NONE, QoSClass.LS, QoSClass.LSR)
 
 
 class BurstMemory(msgspec.Struct, frozen=True):
-    """What one tick must know of the one before: whether the kernel has no bursts, and for how many ticks pods are
-    still looked at for a burst of ours that nobody wants any more."""
+    """What one tick must know of the one before: whether the kernel has no bursts."""
 
     absent: bool = False
-    turns: int = TURNS
 
 
 class BurstFacts(msgspec.Struct, frozen=True):
@@ -76,40 +74,37 @@ def bursts_to_read(memory: BurstMemory, schedule: KnobSchedule, facts: BurstFact
     if wanting:
         yield _probe(facts.layout)
     if not memory.absent:
-        limited = [tuple(group for group in _groups(facts, places, pod) if group.limit_us) for pod in wanting]
+        limited = [_limited(facts, places, pod) for pod in wanting]
         found = (*due(schedule, _knobs(facts, limited), UNLIMITED), *_lowered(schedule, facts, limited))
         for knob in dict.fromkeys(found):
             yield knob
             yield quota_of(knob)
-    if memory.turns:
-        for pod in in_turn(schedule, facts.listed):
-            others = (group for group in _groups(facts, places, pod) if not (facts.wants(pod) and group.limit_us))
-            yield from (burst_knob(facts.layout, group.cgroup) for group in others)
+
+
+def bursts(facts: BurstFacts, places: Places) -> Iterator[Knob]:
+    """The files that hold a burst by these settings, whatever was measured."""
+    for pod in facts.listed:
+        if facts.wants(pod):
+            yield from (burst_knob(facts.layout, group.cgroup) for group in _limited(facts, places, pod))
 
 
 def cpu_bursts(facts: BurstFacts, observation: Observation, pods: Iterable[Pod]) -> dict[Knob, Limit]:
-    """The burst of every cgroup of `pods` whose files were read; of one that wants none, what it was before us."""
+    """The burst of every cgroup of `pods` that wants one and whose files were read."""
     limits: dict[Knob, Limit] = {}
-    for pod in () if _is_absent(facts.layout, observation) else pods:
-        for group in _groups(facts, observation.places, pod):
+    wanting = () if _is_absent(facts.layout, observation) else (pod for pod in pods if facts.wants(pod))
+    for pod in wanting:
+        for group in _limited(facts, observation.places, pod):
             knob = burst_knob(facts.layout, group.cgroup)
             reading = observation.knobs.get(knob)
-            decide = _wanted if facts.wants(pod) and group.limit_us else _released
-            limit = decide(knob, group, reading, observation) if reading else None
+            limit = _wanted(knob, group, reading, observation) if reading else None
             if limit is not None:
                 limits[knob] = limit
     return limits
 
 
-def burst_memory(
-    memory: BurstMemory, facts: BurstFacts, observation: Observation, limits: Mapping[Knob, Limit]
-) -> BurstMemory:
-    """What to remember, once the `limits` are decided: while one of them is taken back, others may be yet to come."""
-    if facts.pods is None:
-        return memory
-    goes_on = any(is_burst(knob) and limit.decision.reason is Reason.KNOB_RELEASED for knob, limit in limits.items())
-    goes_on = goes_on or any(facts.wants(pod) for pod in facts.pods)
-    return BurstMemory(_is_absent(facts.layout, observation), TURNS if goes_on else max(memory.turns - 1, 0))
+def burst_memory(layout: Layout, observation: Observation) -> BurstMemory:
+    """What to remember of this tick."""
+    return BurstMemory(_is_absent(layout, observation))
 
 
 def burst_absent(layout: Layout, observation: Observation) -> dict[Knob, Limit]:
@@ -130,6 +125,11 @@ def _probe(layout: Layout) -> Knob:
 
 def _is_online(pod: Pod) -> bool:
     return pod.colocation.qos_label in _ONLINE and not pod.borrows and not pod.terminal
+
+
+def _limited(facts: BurstFacts, places: Places, pod: Pod) -> tuple[_Group, ...]:
+    """Those with a limit: what has none saves nothing up."""
+    return tuple(group for group in _groups(facts, places, pod) if group.limit_us)
 
 
 def _knobs(facts: BurstFacts, pods: Iterable[tuple[_Group, ...]]) -> Iterator[tuple[Knob, ...]]:
@@ -185,15 +185,6 @@ def _wanted(knob: Knob, group: _Group, reading: KnobReading, observation: Observ
     terms = TermSum().add("limits", group.limit_us * group.pct // 100, f"{group.pct} % of {group.limit_us} us")
     terms.at_most("one period's limit", group.limit_us).at_most("quota in force", quota.kernel)
     return _limit(knob, terms, Reason.CPU_BURST, now, group.detail)
-
-
-def _released(knob: Knob, group: _Group, reading: KnobReading, observation: Observation) -> Limit | None:
-    """What it held before us; nothing where it is not ours any more."""
-    ours, back = reading.last_written, reading.original
-    if ours is None or reading.kernel != ours or back == ours or not isinstance(back, int):
-        return None
-    terms = TermSum().add("released", back)
-    return _limit(knob, terms, Reason.KNOB_RELEASED, observation.at_seconds, group.detail)
 
 
 def _limit(knob: Knob, terms: TermSum, reason: Reason, now: float, detail: str = "") -> Limit:

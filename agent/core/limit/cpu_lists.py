@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from agent.core.limit.cpu_selection import CpuSituation, child_limit, cpu_ceiling, released
+from agent.core.limit.cpu_selection import CpuSituation, child_limit, cpu_ceiling
 from agent.core.limit.ownership import gives_more, left_to_us
+from agent.core.limit.release import to_original
 from agent.core.limit.suppress import CpuCeiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US, cpuset_knob
@@ -115,13 +116,13 @@ def _returned(
     root: Knob, reading: KnobReading, below: list[Knob], readings: Mapping[Knob, KnobReading], now: float
 ) -> Iterator[Limit]:
     if _holds_ours(reading):
-        yield released(root, str(reading.original), None, now)
+        yield to_original(root, str(reading.original), now)
     for knob in below:
         own = readings[knob]
         if _holds_ours(own):
-            yield released(knob, str(own.original), root, now)
+            yield to_original(knob, str(own.original), now, root)
         elif own.last_written is None and own.kernel == reading.last_written and _holds_ours(reading):
-            yield released(knob, str(reading.original), root, now)
+            yield to_original(knob, str(reading.original), now, root)
 
 
 def _holds_ours(reading: KnobReading) -> bool:

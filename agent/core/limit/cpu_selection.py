@@ -130,13 +130,6 @@ def child_limit(knob: Knob, root: Limit, own_cpus: Collection[int] = ()) -> Limi
     )
 
 
-def released(knob: Knob, back: str, inherits: Knob | None, now: float) -> Limit:
-    """The list from before the policy."""
-    terms = TermSum().add("released", len(parse_cpus(back)))
-    decision = Decision(knob.subject, knob.file, terms.value, _CPUS, Reason.KNOB_RELEASED, terms.terms, "", now)
-    return Limit(knob, back, decision, inherits)
-
-
 def _in_force(kernel: str, ours: Value | None) -> str:
     """What to start from: ours where somebody loosened it."""
     return ours if isinstance(ours, str) and looser(kernel, ours) else kernel

@@ -8,7 +8,16 @@ import msgspec
 
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
 from agent.core.limit.brake import BrakePlan
-from agent.core.limit.cpu_burst import BurstFacts, BurstMemory, burst_absent, burst_memory, bursts_to_read, cpu_bursts
+from agent.core.limit.compose import Composed, composed
+from agent.core.limit.cpu_burst import (
+    BurstFacts,
+    BurstMemory,
+    burst_absent,
+    burst_memory,
+    bursts,
+    bursts_to_read,
+    cpu_bursts,
+)
 from agent.core.limit.cpu_lists import (
     CpuListMemory,
     CpuLists,
@@ -20,21 +29,23 @@ from agent.core.limit.cpu_lists import (
 )
 from agent.core.limit.cpu_selection import CpuSituation, pools
 from agent.core.limit.fixed_limits import fixed_limits
-from agent.core.limit.knob_schedule import KnobSchedule, due, in_turn, scheduled
+from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
 from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
+from agent.core.limit.release import KnobClaims, is_released, released
 from agent.core.limit.stall_relief import CutRange, Relief
 from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
+from agent.core.observe.knob_table import Strategy, owner_of
 from agent.core.observe.knobs import (
     CPUSET_FILE,
+    IDLE_FILE,
     PERIOD_FILE,
     PERIOD_US,
-    PIDS_FILE,
     UNLIMITED,
     FixedKnob,
     RootKnobs,
@@ -101,7 +112,8 @@ class LimitMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
-    and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts.
+    and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts; and
+    whether files of pods were given back, so that more may be left.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -114,6 +126,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     counts_pids: bool = True
     cpus: OnlineCpus = OnlineCpus()
     bursts: BurstMemory = BurstMemory()
+    releasing: bool = False
 
 
 class NodeLimits(msgspec.Struct, frozen=True):
@@ -122,7 +135,7 @@ class NodeLimits(msgspec.Struct, frozen=True):
     `online` are the cgroups whose waiting for CPU tells of stalls, `ceiling` is the decision that holds best
     effort's CPU. `best_effort_millis` is what the kernel let it use before that, None where it cannot be told. `root`
     is best effort's cgroup; `limited_pods` counts those with limits from their batch resources. `lost_cpus` are
-    offline, and the Node object still has them.
+    offline, and the Node object still has them. `refused` were asked for by strategies that do not own the file.
     """
 
     limits: Mapping[Knob, Limit]
@@ -136,6 +149,7 @@ class NodeLimits(msgspec.Struct, frozen=True):
     limited_pods: int = 0
     memory_signs: MemorySigns = MemorySigns()
     lost_cpus: int = 0
+    refused: tuple[Limit, ...] = ()
 
     def watch(self, last_resort: LastResort | None) -> Watch:
         """What the brake's thread may do until the next tick."""
@@ -183,10 +197,31 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
         for pod in pods
     )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.knob_schedule, pods))
     of_batch = due(memory.knob_schedule, groups, ceiling_us)
-    bursts = bursts_to_read(memory.bursts, memory.knob_schedule, _burst_facts(layout, facts), places)
-    return (*RootKnobs.of(layout).all, *lists, *of_batch, *released, *bursts)
+    burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, _burst_facts(layout, facts), places)
+    return (*RootKnobs.of(layout).all, *lists, *of_batch, *burst_files)
+
+
+def claims_due(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
+    """What strategies want, for whoever knows which files hold values of ours; in one tick of ten, and while files are
+    given back."""
+    looks = memory.releasing or memory.knob_schedule.turn == 0
+    return _claims(layout, places, facts) if looks else None
+
+
+def _claims(layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
+    """Of the roots, and of pods that are listed and run; None while it is unknown what is wanted."""
+    if facts.pods is None or facts.unsettled:
+        return None
+    running = [pod for pod in facts.pods if pod.uid in places.pods and not pod.terminal]
+    cgroups = {layout.root, layout.burstable, layout.best_effort}
+    for pod in running:
+        place = places.pods[pod.uid]
+        cgroups.update((place.path, *place.containers.values()))
+    pids = pods_pids_to_read(layout, places, running) if holds_pods_pids(facts.suppress) else ()
+    saved_up = bursts(_burst_facts(layout, facts), places)
+    # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
+    return KnobClaims(layout, frozenset((*RootKnobs.of(layout).all, *pids, *saved_up)), frozenset(cgroups))
 
 
 def decide_limits(
@@ -206,18 +241,26 @@ def decide_limits(
     quota = quota_ceiling(
         scene.knobs.quota, msgspec.structs.replace(situation, cpuset_in_force=cpus.in_force, cpuset_failed=cpus.failed)
     )
-    schedule, below = _below(scene, cpus, quota.decision.value)
-    held = fixed_limits(
-        scene.knobs, observation.knobs, facts.suppress.enable and facts.suppress.cpu_idle, observation.at_seconds
-    )
-    own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
-    limits = {**{limit.knob: limit for limit in own}, **burst_absent(layout, observation), **below}
-    bursts = burst_memory(memory.bursts, _burst_facts(layout, facts), observation, below)
+    schedule, below, refused = _below(scene, cpus, quota.decision.value)
+    own = composed(layout, _of_root_alone(scene, quota))
+    wanted = {**{limit.knob: limit for limit in own.limits}, **burst_absent(layout, observation), **below}
+    given_up = _released(scene, wanted)
+    limits = {**wanted, **given_up}
     brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
     counts_pids = observation.pids is not None and not is_absent(below.get(scene.knobs.pids))
     at = observation.monotonic_seconds
     after = LimitMemory(
-        remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online, bursts
+        quota=remembered,
+        size=scene.size,
+        brake=brake,
+        monotonic_seconds=at,
+        stalls=stalls_after,
+        cpu_lists=lists_after,
+        knob_schedule=schedule,
+        counts_pids=counts_pids,
+        cpus=online,
+        bursts=burst_memory(layout, observation),
+        releasing=any(knob.cgroup != layout.best_effort for knob in given_up),
     )
     return after, NodeLimits(
         limits=limits,
@@ -231,6 +274,7 @@ def decide_limits(
         limited_pods=_limited_pods(layout, observation.places, below),
         memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
+        refused=(*own.refused, *refused),
     )
 
 
@@ -330,21 +374,74 @@ def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
     return situation.known and held is not None and not looser(held, wanted)
 
 
-def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSchedule, dict[Knob, Limit]]:
+def _of_root_alone(scene: _Scene, quota: CpuCeiling) -> dict[Strategy, Iterable[Limit]]:
+    """Quota, weight and idle, which have rules of their own for other writers."""
+    suppress, observation = scene.facts.suppress, scene.observation
+    held = fixed_limits(scene.knobs, observation.knobs, suppress.enable and suppress.cpu_idle, observation.at_seconds)
+    return {
+        Strategy.CPU_SUPPRESS: (Limit(scene.knobs.quota, quota.decision.value, quota.decision),),
+        Strategy.CPU_IDLE: [limit for limit in held if limit.knob.file == IDLE_FILE],
+        Strategy.CPU_WEIGHT: [limit for limit in held if limit.knob.file != IDLE_FILE],
+    }
+
+
+def _released(scene: _Scene, wanted: Mapping[Knob, Limit]) -> dict[Knob, Limit]:
+    """Files that were read, hold something of ours or did, and that nothing wants; none while that is in doubt."""
+    observation, layout, facts = scene.observation, scene.layout, scene.facts
+    left = [
+        knob
+        for knob, reading in observation.knobs.items()
+        if reading.original is not None and knob not in wanted and is_released(layout, knob)
+    ]
+    if not left or facts.unsettled:
+        return {}
+    claims = _claims(layout, observation.places, facts)
+    given_up = [knob for knob in left if knob in scene.knobs.all or (claims is not None and claims.leave(knob))]
+    found = (released(knob, observation.knobs[knob], observation.at_seconds) for knob in given_up)
+    return {limit.knob: limit for limit in found if limit}
+
+
+def _below(
+    scene: _Scene, cpus: CpuLists, root_quota_us: int
+) -> tuple[KnobSchedule, dict[Knob, Limit], tuple[Limit, ...]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
-    observation, layout, of_root = scene.observation, scene.layout, (_high_limit(scene), _root_pids(scene))
+    observation, layout = scene.observation, scene.layout
     # A CPU list is read whether its pod is due or not.
     places, read = observation.places.pods, {knob.cgroup for knob in observation.knobs if knob.file != CPUSET_FILE}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
     due_now = [pod for pod in placed if places[pod.uid].path in read]
     others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]
     ratio, in_use = scene.facts.normalization_ratio, _in_use(observation, due_now)
-    of_pods = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
-    of_pods |= pods_pids(layout, observation, due_now, scene.facts.suppress)
-    of_pods |= cpu_bursts(_burst_facts(layout, scene.facts), observation, due_now)
-    each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
+    batch = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
+    pids = pods_pids(layout, observation, due_now, scene.facts.suppress)
+    saved_up = cpu_bursts(_burst_facts(layout, scene.facts), observation, due_now)
+    of_pods = composed(
+        layout,
+        {
+            Strategy.BATCH_RESOURCES: batch.values(),
+            Strategy.PROCESS_LIMITS: pids.values(),
+            Strategy.CPU_BURST: saved_up.values(),
+        },
+    )
+    each_tick = _each_tick(scene, cpus)
     unread = {path for place in others for path in (place.path, *place.containers.values())}
-    return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, observation.knobs)
+    schedule, limits = scheduled(
+        scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, observation.knobs
+    )
+    return schedule, limits, (*each_tick.refused, *of_pods.refused)
+
+
+def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
+    """Of the best-effort root, and CPU lists of all below it."""
+    high, pids = _high_limit(scene), _root_pids(scene)
+    return composed(
+        scene.layout,
+        {
+            Strategy.CPU_SUPPRESS: cpus.limits,
+            Strategy.MEMORY_HEADROOM: (high,) if high else (),
+            Strategy.PROCESS_LIMITS: (pids,) if pids else (),
+        },
+    )
 
 
 def _high_limit(scene: _Scene) -> Limit | None:
@@ -367,9 +464,8 @@ def _burst_facts(layout: Layout, facts: LimitFacts) -> BurstFacts:
 
 
 def _limited_pods(layout: Layout, places: Places, below: Mapping[Knob, Limit]) -> int:
-    limited = {knob.cgroup for knob in below if knob.file not in (CPUSET_FILE, PIDS_FILE)}
-    root = f"{layout.best_effort}/"
-    return sum(place.path in limited and place.path.startswith(root) for place in places.pods.values())
+    limited = {knob.cgroup for knob in below if owner_of(layout, knob) is Strategy.BATCH_RESOURCES}
+    return sum(place.path in limited for place in places.pods.values())
 
 
 def _in_use(observation: Observation, pods: Iterable[Pod]) -> dict[str, int]:

@@ -18,10 +18,10 @@ from model.reason import Reason
 def fixed_limits(
     knobs: RootKnobs, readings: Mapping[Knob, KnobReading], idle_wanted: bool, now: float
 ) -> tuple[Limit, ...]:
-    """Idle where it is wanted or was ours, then period and weight."""
+    """Idle where it is wanted, then period and weight. Idle that was ours is released in this tick."""
     reading = readings.get(knobs.idle, KnobReading(0))
-    ours_ends = not idle_wanted and reading.kernel == 1 and reading.last_written == 1
-    limits = [_idle(knobs.idle, reading, idle_wanted, now)] if idle_wanted or ours_ends else []
+    ours_ends = not idle_wanted and reading.kernel == reading.last_written == 1 and reading.original == 0
+    limits = [_idle(knobs.idle, reading, now)] if idle_wanted else []
     stands = not isinstance(reading.kernel, Missing) and (idle_wanted or reading.kernel != 0) and not ours_ends
     for held in knobs.fixed:
         current = readings[held.knob].kernel
@@ -48,11 +48,9 @@ def fixed(held: FixedKnob, current: object, now: float) -> Limit:
     return _limit(knob, held.value, reason, term, now)
 
 
-def _idle(knob: Knob, reading: KnobReading, wanted: bool, now: float) -> Limit:
+def _idle(knob: Knob, reading: KnobReading, now: float) -> Limit:
     if isinstance(reading.kernel, Missing):
         return _unreadable(knob, reading.kernel, now)
-    if not wanted:
-        return _limit(knob, 0, Reason.KNOB_RELEASED, Term("by setting", 0, "the weight holds best effort instead"), now)
     lost = reading.last_written == 1 and reading.kernel != 1
     reason = Reason.FOREIGN_WRITER_LOOSENED if lost else Reason.IDLE_HELD
     return _limit(knob, 1, reason, Term("by setting", 1, "runs only where nobody else wants to"), now)

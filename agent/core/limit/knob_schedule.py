@@ -13,9 +13,8 @@ from agent.core.limit.ownership import left_to_us
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import UNLIMITED, is_v1_quota, same
 from agent.core.observe.observation import Knob, KnobReading, Value
-from model.pod.pod import Pod
 
-TURNS = 10
+_TURNS = 10
 _WITHIN_REACH = 4
 """A ceiling that falls further than to this part in one tick meets the quotas below it a tick later."""
 
@@ -29,18 +28,13 @@ class KnobSchedule(msgspec.Struct, frozen=True):
     turn: int = 0
 
 
-def in_turn(state: KnobSchedule, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-    """The pods whose files are read in this tick in any case."""
-    return pods[state.turn :: TURNS]
-
-
 def due(state: KnobSchedule, groups: Iterable[tuple[Knob, ...]], ceiling_us: int) -> Iterator[Knob]:
     """The files of pods (a group each) to read now: where something is new or shall change or another writer was, where
     a v1 quota may stand in the way of a lower ceiling, and a tenth of the rest."""
     held = {limit.knob: limit.value for limit in state.in_force}
     watched = {knob for knob, _ in state.caps}
     for index, group in enumerate(groups):
-        if index % TURNS == state.turn or any(
+        if index % _TURNS == state.turn or any(
             knob not in held or knob in watched or _in_the_way(knob, held[knob], ceiling_us) for knob in group
         ):
             yield from group
@@ -64,7 +58,7 @@ def scheduled(
     stand = {limit.knob: limit for limit in state.in_force if limit.knob.cgroup in unread}
     held = [found[limit.knob] for limit in of_pods if _holds(readings.get(limit.knob), found[limit.knob])]
     kept = tuple((knob, cap) for knob, cap in caps.items() if knob in found)
-    return KnobSchedule(kept, (*stand.values(), *held), (state.turn + 1) % TURNS), {**stand, **found}
+    return KnobSchedule(kept, (*stand.values(), *held), (state.turn + 1) % _TURNS), {**stand, **found}
 
 
 def _settled(limit: Limit, reading: KnobReading | None, cap: Value | None) -> tuple[Value | None, Limit]:

@@ -157,7 +157,7 @@ def high_limit(
     """
     kernel = reading.kernel
     if not strategy.enable or strategy.memory_threshold_pct is None or not _batch_may_run(observation):
-        return _released(knob, reading, observation.at_seconds)
+        return None
     if isinstance(kernel, Missing) and kernel.absence is Absence.GONE:
         return None
     if not isinstance(kernel, int):
@@ -188,20 +188,6 @@ def _charge(sample: CgroupSample) -> int:
     """Kernel memory included, where the kernel was asked."""
     known = sample.charge_bytes
     return sample.memory_bytes + sample.page_cache_bytes if known is None else known
-
-
-def _released(knob: Knob, reading: KnobReading, now: float) -> Limit | None:
-    """What it held before us; nothing where it is not ours any more."""
-    back = UNLIMITED if reading.original is None else reading.original
-    if (
-        reading.last_written is None
-        or reading.kernel != reading.last_written
-        or reading.last_written == back
-        or isinstance(back, str)
-    ):
-        return None
-    terms = TermSum().add("released" if back != UNLIMITED else "unlimited", back)
-    return _limit(knob, terms, Reason.KNOB_RELEASED, now)
 
 
 def _limit(knob: Knob, terms: TermSum, reason: Reason, now: float, detail: str = "") -> Limit:

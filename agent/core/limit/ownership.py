@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import CPUSET_FILE, IDLE_FILE, PERIOD_FILE, UNLIMITED, is_v1_cpuset
+from agent.core.observe.knob_table import UNLIMITED, Form, More, row_of
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
 from model.decision import Term
 from model.reason import Reason
@@ -56,12 +56,11 @@ def looser(one: Value, other: Value) -> bool:
 
 
 def gives_more(knob: Knob, one: Value, other: Value) -> bool:
-    """The same for the values of one knob: a smaller `cpu.idle` or period gives more, an empty CPU list of v2 all."""
-    if knob.file in (IDLE_FILE, PERIOD_FILE):
-        return looser(other, one)
-    if knob.file == CPUSET_FILE and not is_v1_cpuset(knob) and "" in (one, other):
+    """The same for the values of one knob, in the direction of its row; an empty CPU list of v2 gives all."""
+    row = row_of(knob)
+    if row.form is Form.CPUS and row.neutral == "" and "" in (one, other):
         return one == "" != other
-    return looser(one, other)
+    return looser(one, other) if row.more is More.HIGHER else looser(other, one)
 
 
 def ownership(reading: KnobReading, remembered: QuotaCap) -> tuple[QuotaCap, Ownership]:

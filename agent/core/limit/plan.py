@@ -18,7 +18,8 @@ class Write(msgspec.Struct, frozen=True):
     """One planned change of a control file; `previous` is what the kernel holds just before it.
 
     `original` is what the knob held before any of us, where that is not what it holds now: it was born with a value of
-    ours. None: what it holds now.
+    ours. None: what it holds now. `gives_back`: the last write of this file, which then says again what it said before
+    us, byte for byte where `value` is that value; what it was is forgotten.
     """
 
     knob: Knob
@@ -26,6 +27,7 @@ class Write(msgspec.Struct, frozen=True):
     previous: Value
     decision: Decision
     original: Value | None = None
+    gives_back: bool = False
 
     @property
     def widens(self) -> bool:
@@ -39,10 +41,25 @@ def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> 
     known = {knob: limit for knob, limit in limits.items() if limit.decision.reason is not Reason.KNOB_UNREADABLE}
     wanted = {knob: limit.value for knob, limit in known.items()}
     originals = {knob: _original(limit, readings) for knob, limit in limits.items() if limit.inherits}
-    return tuple(
-        Write(step.knob, step.value, step.previous, limits[step.knob].decision, originals.get(step.knob))
-        for step in steps(wanted, current)
+    moves = steps(wanted, current)
+    last = {step.knob: step for step in moves}
+    given = {knob for knob, limit in known.items() if limit.gives_back and knob in current}
+    writes = (
+        Write(
+            knob=step.knob,
+            value=step.value,
+            previous=step.previous,
+            decision=limits[step.knob].decision,
+            original=originals.get(step.knob),
+            gives_back=step.knob in given and last[step.knob] is step,
+        )
+        for step in moves
     )
+    settled = (
+        Write(knob, known[knob].value, current[knob], known[knob].decision, gives_back=True)
+        for knob in sorted(given - last.keys())
+    )
+    return (*writes, *settled)
 
 
 def _original(limit: Limit, readings: Mapping[Knob, KnobReading]) -> Value | None:

@@ -54,7 +54,7 @@ def root_pids(knob: Knob, reading: KnobReading, observation: Observation, strate
         terms = TermSum().add("unlimited", UNLIMITED)
         return _limit(knob, terms, reason, now, "" if gone else f"{kernel.path}: {kernel.detail}")
     if not _wanted(strategy):
-        return _released(knob, reading, now)
+        return None
     if observation.pids is None or not isinstance(kernel, int):
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", _number(kernel))
         unread = "how many processes there are and may be could not be read"
@@ -99,9 +99,7 @@ def _of_pod(
     pod: Pod, knob: Knob, reading: KnobReading, observation: Observation, strategy: SuppressStrategy
 ) -> Limit | None:
     detail = f"pod {pod.key}"
-    if not holds_pods_pids(strategy):
-        return _released(knob, reading, observation.at_seconds, detail)
-    if observation.pids is None or strategy.pod_pids_pct is None:
+    if observation.pids is None or strategy.pod_pids_pct is None or not _wanted(strategy):
         return None
     # Of the share alone: what others need now must not move the limits of all pods.
     share = min(_share(whole, strategy) for whole in _wholes(observation.pids))
@@ -146,20 +144,6 @@ def _as_before(terms: TermSum, reading: KnobReading) -> None:
     before = reading.original if reading.last_written is not None else reading.kernel
     if isinstance(before, int) and looser(terms.value, before):
         terms.become("limit before us", before, "the kubelet's")
-
-
-def _released(knob: Knob, reading: KnobReading, now: float, detail: str = "") -> Limit | None:
-    """What it held before us; nothing where it is not ours any more."""
-    back = reading.original
-    if (
-        reading.last_written is None
-        or reading.kernel != reading.last_written
-        or not isinstance(back, int)
-        or back == reading.last_written
-    ):
-        return None
-    terms = TermSum().add("released" if back != UNLIMITED else "unlimited", back)
-    return _limit(knob, terms, Reason.KNOB_RELEASED, now, detail)
 
 
 def _number(kernel: object) -> int:

@@ -12,9 +12,11 @@ class Limit(msgspec.Struct, frozen=True):
     """`decision.value` is the same number, and for a CPU list how many CPUs it names.
 
     A cgroup that was made while `inherits` held a value of ours began with that value: it is no original.
+    `gives_back`: nothing is wanted of this file any more, its original is forgotten once it holds the value.
     """
 
     knob: Knob
     value: Value
     decision: Decision
     inherits: Knob | None = None
+    gives_back: bool = False

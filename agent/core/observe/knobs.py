@@ -1,4 +1,4 @@
-"""The control files the agent owns, for both cgroup versions, and their text as one value each.
+"""Control files by name, for both cgroup versions, and their text as one value each, in the form the table says.
 
 On cgroup v2 `cpu.max` holds quota and period in one file; its number here is the quota counted per 100 ms, so that one
 ceiling serves both versions. Source: kernel Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets and sched-bwc.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.observe.knob_table import UNLIMITED as UNLIMITED
+from agent.core.observe.knob_table import Form, row_of
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, Value
 from agent.core.observe.parse import counter, whole_number
@@ -15,7 +17,6 @@ from model.topology import format_cpus, parse_cpus
 
 PERIOD_US = 100_000
 """The period kubelet leaves in force; one milli-CPU is 100 us of quota."""
-UNLIMITED = -1
 SMALLEST_QUOTA_US = 1000
 """The kernel refuses less (kernel/sched/core.c: min_cfs_quota_period)."""
 _SHORTEST_PERIOD_US = 1000
@@ -28,11 +29,12 @@ CPUSET_FILE = "cpuset.cpus"
 IDLE_FILE = "cpu.idle"
 PIDS_FILE = "pids.max"
 PERIOD_FILE = "cpu.cfs_period_us"
+_BYTES = (Form.BYTES_V1, Form.BYTES)
+_SAYS_MAX = (Form.COUNT, Form.BYTES, Form.QUOTA)
 V1_QUOTA_FILE = "cpu.cfs_quota_us"
 V2_QUOTA_FILE = "cpu.max"
 V1_BURST_FILE = "cpu.cfs_burst_us"
 V2_BURST_FILE = "cpu.max.burst"
-_MEMORY_FILES = frozenset(("memory.limit_in_bytes", "memory.max", "memory.high"))
 
 
 class FixedKnob(msgspec.Struct, frozen=True):
@@ -136,26 +138,21 @@ def is_v1_cpuset(knob: Knob) -> bool:
 
 
 def is_memory_limit(knob: Knob) -> bool:
-    """Kept in whole pages; lowering it may take as long as reclaiming does."""
-    return knob.file in _MEMORY_FILES
+    """Lowering it may take as long as reclaiming does."""
+    return row_of(knob).reclaims
 
 
 def value_of(knob: Knob, text: bytes) -> Value:
     """What the file says: a CPU list as the kernel prints it, else a number. Raises ValueError saying what is wrong."""
-    if knob.file == CPUSET_FILE:
+    form = row_of(knob).form
+    if form is Form.CPUS:
         return format_cpus(parse_cpus(text.decode(errors="replace")))
-    if is_memory_limit(knob):
-        return _memory_limit(text)
-    if knob.file == PIDS_FILE:
-        return UNLIMITED if text.strip() == b"max" else counter(text)
-    return _quota(text) if knob.file == V2_QUOTA_FILE else whole_number(text)
-
-
-def _memory_limit(text: bytes) -> int:
-    if text.strip() == b"max":
-        return UNLIMITED
-    limit = counter(text)
-    return UNLIMITED if limit >= _UNLIMITED_MEMORY_BYTES else limit
+    if form is Form.QUOTA:
+        return _quota(text)
+    if form is Form.NUMBER:
+        return whole_number(text)
+    number = UNLIMITED if text.strip() == b"max" else counter(text)
+    return UNLIMITED if form in _BYTES and number >= _UNLIMITED_MEMORY_BYTES else number
 
 
 def _quota(text: bytes) -> int:
@@ -169,14 +166,13 @@ def _quota(text: bytes) -> int:
 
 def text_of(knob: Knob, value: Value) -> str:
     """What to write so that the kernel holds `value`."""
-    if knob.file == V2_QUOTA_FILE:
-        return f"max {PERIOD_US}" if value == UNLIMITED else f"{value} {PERIOD_US}"
-    no_limit = value == UNLIMITED and knob.file in ("memory.max", "memory.high", PIDS_FILE)
-    return "max" if no_limit else str(value)
+    form = row_of(knob).form
+    text = "max" if value == UNLIMITED and form in _SAYS_MAX else str(value)
+    return f"{text} {PERIOD_US}" if form is Form.QUOTA else text
 
 
 def same(knob: Knob, held: Value, wanted: Value) -> bool:
-    """The kernel holds what was wanted; of a memory limit it keeps whole pages."""
-    if held == wanted or not is_memory_limit(knob) or isinstance(held, str) or isinstance(wanted, str):
+    """The kernel holds what was wanted; of bytes it keeps whole pages."""
+    if held == wanted or isinstance(held, str) or isinstance(wanted, str) or row_of(knob).form not in _BYTES:
         return held == wanted
     return UNLIMITED not in (held, wanted) and 0 <= wanted - held < _LARGEST_PAGE_BYTES

@@ -15,7 +15,9 @@ import pytest
 
 from agent.core.evict.eviction_request import EvictionRecord
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.observe.knobs import V1_QUOTA_FILE
+from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.edge import executor
 from agent.edge.executor import KnobExecutor
@@ -630,3 +632,67 @@ def test_observing_changes_nothing(node: Node) -> None:
     executor.apply((write(5000),), 0)
     assert executor.readings(()).unsaved == ""
     assert node.said(QUOTA) == "-1" and not node.state.path.exists()
+
+
+# what it said, what we wrote -> what is written back, and how the file ends
+GIVEN_BACK: dict[str, tuple[Knob, str, Value, Value, str]] = {
+    "byte for byte": (V2_MEMORY, "max", 8 << 20, -1, "max"),
+    "an equal value is another text": (V2_QUOTA, "50000 50000", 100_000, 100_000, "50000 50000"),
+    "another program's value stays": (V2_QUOTA, "max 100000", 70_000, 60_000, "60000 100000"),
+}
+
+
+@pytest.mark.parametrize(("knob", "before", "ours", "back", "after"), GIVEN_BACK.values(), ids=GIVEN_BACK)
+def test_what_is_given_back(node: Node, knob: Knob, before: str, ours: Value, back: Value, after: str) -> None:
+    """The file says what it said before us, and nothing of it is known any more, on the disk neither."""
+    node.say(knob, before)
+    if node.reading(knob).kernel != ours:
+        node.apply(write(ours, knob=knob))
+    else:
+        node.executor.remember(knob)
+        node.say(knob, "100000 100000")
+    node.settle()
+    if after == "60000 100000":
+        node.say(knob, after)
+    (outcome,) = node.apply(msgspec.structs.replace(write(back, knob=knob), gives_back=True))
+    node.settle()
+    assert (outcome.error, node.said(knob), knob in node.state.originals) == ("", after, False)
+    assert node.reading(knob).last_written is None and node.reading(knob).original is None
+    node.restart()
+    assert knob not in node.state.originals and node.reading(knob).last_written is None
+
+
+def test_an_original_that_is_refused_stays_known(node: Node) -> None:
+    """It is tried again, and told each time."""
+    node.say(POD, "-1")
+    node.apply(write(5000, knob=POD))
+    node.say(POD, "garbage")
+    (outcome,) = node.apply(msgspec.structs.replace(write(-1, knob=POD), gives_back=True))
+    assert outcome.error and POD in node.state.originals
+
+
+def test_a_file_wanted_again_at_once(node: Node) -> None:
+    """What it says then is its original, whatever the disk still has."""
+    node.say(POD, "-1")
+    node.apply(write(5000, knob=POD))
+    node.state.hang()
+    node.apply(msgspec.structs.replace(write(-1, knob=POD), gives_back=True))
+    node.state.answer()
+    node.settle()
+    node.apply(write(6000, knob=POD))
+    node.settle()
+    assert (node.said(POD), dict(node.state.originals)) == ("6000", {POD: "-1"})
+
+
+def test_files_that_nothing_wants_are_read_in_turn(node: Node) -> None:
+    """So many in a tick; those that claims name, or do not speak of, are left alone; an observer reads none."""
+    pods = [Knob(f"/kubepods/besteffort/pod{number}", "pids", "pids.max") for number in range(40)]
+    for knob in (*pods, POD):
+        node.say(knob, "9")
+        node.apply(write(5, knob=knob))
+    wanted = KnobClaims(Layout(), frozenset(pods[:1]), frozenset(knob.cgroup for knob in (*pods[:39], POD)))
+    first, second = (node.executor.readings((), wanted).readings for _ in range(2))
+    assert len(first) == len(second) == 32
+    assert {*first, *second} == set(pods[1:39]), "the quota stays, and the last pod is not spoken for"
+    observer = KnobExecutor(node.root, node.state, node.clock, dry=True)
+    assert observer.readings((), wanted).readings == {}

@@ -122,23 +122,23 @@ def test_a_cgroup_that_is_gone(files: ControlFiles, root: Path, exists: str, exp
 
 
 @pytest.mark.parametrize(
-    ("file", "usage", "limit", "expected"),
+    ("controller", "file", "usage", "limit", "expected"),
     [
-        ("memory.limit_in_bytes", 200 << 20, 64 << 20, 184 << 20),
-        ("memory.limit_in_bytes", 80 << 20, 64 << 20, None),
-        ("memory.limit_in_bytes", 81 << 20, 64 << 20, 65 << 20),
-        ("memory.limit_in_bytes", 200 << 20, UNLIMITED, None),
-        ("memory.max", 200 << 20, 64 << 20, 184 << 20),
-        ("memory.max", 80 << 20, 64 << 20, None),
-        ("memory.high", 200 << 20, 64 << 20, None),
+        ("memory", "memory.limit_in_bytes", 200 << 20, 64 << 20, 184 << 20),
+        ("memory", "memory.limit_in_bytes", 80 << 20, 64 << 20, None),
+        ("memory", "memory.limit_in_bytes", 81 << 20, 64 << 20, 65 << 20),
+        ("memory", "memory.limit_in_bytes", 200 << 20, UNLIMITED, None),
+        ("", "memory.max", 200 << 20, 64 << 20, 184 << 20),
+        ("", "memory.max", 80 << 20, 64 << 20, None),
+        ("", "memory.high", 200 << 20, 64 << 20, None),
     ],
 )
 def test_a_step_towards_a_limit(
-    files: ControlFiles, root: Path, file: str, usage: int, limit: int, expected: int | None
+    files: ControlFiles, root: Path, controller: str, file: str, usage: int, limit: int, expected: int | None
 ) -> None:
     """16 MiB below what is held; the last step is the limit itself. memory.high is never far below."""
-    knob = Knob("/podx", "memory", file)
-    folder = root / "memory/podx"
+    knob = Knob("/podx", controller, file)
+    folder = root / controller / "podx"
     folder.mkdir(parents=True, exist_ok=True)
     for level in ("memory.usage_in_bytes", "memory.current"):
         (folder / level).write_text(f"{usage}\n")

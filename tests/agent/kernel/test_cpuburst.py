@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.decide import LimitFacts, LimitMemory, claims_due, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
 from agent.core.observe.knobs import burst_knob, is_burst, quota_knob
 from agent.core.observe.observation import Knob
@@ -63,7 +63,8 @@ class Agent:
         facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), (self.pod,), burst=strategy)
         for _ in range(count):
             self.at += 1.0
-            read = self.executor.readings(knobs_to_read(self.memory, self.layout, self.places, facts))
+            about = (self.memory, self.layout, self.places, facts)
+            read = self.executor.readings(knobs_to_read(*about), claims_due(*about))
             seen = self.build.seen(self.at, knobs=read.readings, places=self.places)
             self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
             writes = [write for write in plan(limits.limits, read.readings) if is_burst(write.knob)]

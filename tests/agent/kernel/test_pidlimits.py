@@ -11,13 +11,14 @@ import pytest
 
 from agent.core.limit.plan import plan
 from agent.core.limit.process_limits import pods_pids, root_pids
+from agent.core.limit.release import released
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.files import V1_FILES, Role
 from agent.core.observe.observation import Knob, PidCounts, Places, PodPlace
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
-from agent.files.statefile import StateFile
+from agent.files.statefile import StateFile, originals_in
 from model.strategy import SuppressStrategy
 from tests.agent.kernel.bomb import BOMB, defused
 from tests.agent.kernel.v1_tree import MOUNT, V1Tree, needs_v1
@@ -62,6 +63,8 @@ class Agent:
         limits = pods_pids(self.tree.layout, seen, self.pods, strategy)
         root = root_pids(self.root, read.readings[self.root], seen, strategy)
         limits |= {self.root: root} if root else {}
+        left = (released(knob, reading, 0.0) for knob, reading in read.readings.items() if knob not in limits)
+        limits |= {limit.knob: limit for limit in left if limit}
         outcomes = self.executor.apply(plan(limits, read.readings), read.brake_cuts)
         assert [outcome.error for outcome in outcomes if outcome.error] == []
         return limits
@@ -118,7 +121,9 @@ def test_what_was_there_comes_back(tree: V1Tree, tmp_path: Path, build: Any) -> 
     agent.turn(SuppressStrategy(pids_pct=1))
     assert tree.said(*agent.knobs) == ["8", "2", "2"], "a hundredth of 800 for all, a quarter of it for each"
     agent.turn(SuppressStrategy(enable=False))
+    agent.executor.idle(20)
     assert tree.said(*agent.knobs) == before
+    assert not originals_in(tmp_path / "agent.json"), "what was given back is forgotten"
     agent.turn(SuppressStrategy())
     assert agent.executor.restore().changed == 3 and tree.said(*agent.knobs) == before == ["max", "300", "max"]
     assert process.poll() is None

@@ -12,6 +12,7 @@ import pytest
 
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
@@ -61,7 +62,7 @@ class Recorder:
     def facts(self) -> ClusterFacts:
         return self._facts
 
-    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+    def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return KnobReadings({knob: KnobReading(self._held[knob]) for knob in knobs}, 0, None)
 
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:

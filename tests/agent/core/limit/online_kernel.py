@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, decide_limits, knobs_to_read
+from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, claims_due, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
 from agent.core.observe.knobs import UNLIMITED, RootKnobs, burst_knob, is_burst, quota_knob, quota_of
 from agent.core.observe.layout import Layout
@@ -51,7 +51,10 @@ class OnlineKernel:
         """Read, decide, write."""
         self.at += 1.0
         facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), pods, burst=strategy)
-        self.read = knobs_to_read(self.memory, self.layout, places, facts)
+        about = (self.memory, self.layout, places, facts)
+        claims = claims_due(*about)
+        left = [knob for knob in self.originals if claims.leave(knob)] if claims else ()
+        self.read = (*knobs_to_read(*about), *left)
         readings = {knob: self._reading(knob) for knob in self.read}
         seen = self.build.seen(self.at, knobs=readings, places=places)
         self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
@@ -61,6 +64,8 @@ class OnlineKernel:
                 self.put(write.knob, write.value)
                 self.ours[write.knob] = write.value
                 self.written.append((write.knob, write.value))
+                if write.gives_back:
+                    del self.originals[write.knob], self.ours[write.knob]
         return limits
 
     def _reading(self, knob: Knob) -> KnobReading:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize, by_pods
-from agent.core.limit.cpu_selection import CpuSituation, Pools, child_limit, cpu_ceiling, picked, pools, released
+from agent.core.limit.cpu_selection import CpuSituation, Pools, child_limit, cpu_ceiling, picked, pools
 from agent.core.limit.ownership import Ownership
 from agent.core.limit.stall_relief import Relief
 from agent.core.limit.suppress import CpuCeiling, Situation
@@ -221,11 +221,6 @@ def test_below_the_root(build: Any) -> None:
     assert (found.value, found.decision.subject, found.inherits) == ("0-3", "cgroup/kubepods/besteffort/podx", ROOT)
     assert (child_limit(knob, root, (2, 3, 6)).value, child_limit(knob, root, (6, 7)).value) == ("2-3", "0-3")
     assert child_limit(knob, root, (2, 3, 6)).decision.value == 2
-
-
-def test_released() -> None:
-    """An empty list, on v2, is no CPU of its own."""
-    assert (released(ROOT, "0-7", None, 1.0).decision.value, released(ROOT, "", None, 1.0).decision.value) == (8, 0)
 
 
 @given(

@@ -57,7 +57,12 @@ IDLE: dict[str, tuple[KnobReading, bool, dict[str, tuple[int, Reason]]]] = {
     "not wanted any more": (
         KnobReading(1, 1, 0),
         False,
-        {"cpu.idle": (0, Reason.KNOB_RELEASED), "cpu.shares": (2, Reason.FOREIGN_WRITER_LOOSENED)},
+        {"cpu.shares": (2, Reason.FOREIGN_WRITER_LOOSENED)},
+    ),
+    "not wanted any more, and set before us": (
+        KnobReading(1, 1, 1),
+        False,
+        {"cpu.shares": (3, Reason.FOREIGN_WRITER_TIGHTER)},
     ),
     "somebody else's": (KnobReading(1), False, {"cpu.shares": (3, Reason.FOREIGN_WRITER_TIGHTER)}),
     "somebody else's after ours ended": (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agent.core.limit.plan import Write, plan
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import cpuset_knob, quota_knob
+from agent.core.observe.knobs import cpuset_knob, pids_knob, quota_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from model.decision import Decision, Term, Unit
@@ -46,6 +47,17 @@ def test_what_was_not_read_is_not_written(reason: Reason, kernel: Value | Missin
     knob = quota_knob(LAYOUT, "/a")
     readings = {} if kernel is None else {knob: KnobReading(kernel)}
     assert plan({knob: limit(knob, 5, reason)}, readings) == ()
+
+
+def test_what_is_given_back() -> None:
+    """With its last write; without one where the file holds the value already, which may be another text."""
+    pids, high = pids_knob(LAYOUT, "/a"), pids_knob(LAYOUT, "/b")
+    wanted = {knob: replace(limit(knob, -1), gives_back=True) for knob in (pids, high)}
+    wanted[ROOT] = replace(limit(ROOT, "2-3"), gives_back=True)
+    readings = {pids: KnobReading(9, 9, -1), high: KnobReading(-1, 9, -1), ROOT: KnobReading("0-1", "0-1", "2-3")}
+    found = [(write.knob, write.value, write.gives_back) for write in plan(wanted, readings)]
+    assert found == [(ROOT, "0-3", False), (ROOT, "2-3", True), (pids, -1, True), (high, -1, True)]
+    assert plan(wanted, {}) == (), "what was not read keeps its original"
 
 
 ORIGINALS: dict[str, tuple[KnobReading, KnobReading, Value | None]] = {

@@ -70,8 +70,6 @@ CASES: dict[str, tuple[KnobReading, PidCounts | None, SuppressStrategy, tuple[in
     "no controller": (KnobReading(GONE), NODE, ON, (-1, Reason.CONTROLLER_ABSENT)),
     "no controller, and switched off": (KnobReading(GONE), NODE, OFF, (-1, Reason.CONTROLLER_ABSENT)),
     "unreadable": (KnobReading(BROKEN), NODE, ON, (-1, Reason.KNOB_UNREADABLE)),
-    "switched off while ours": (KnobReading(9, 9, -1), NODE, OFF, (-1, Reason.KNOB_RELEASED)),
-    "no share": (KnobReading(9, 9, 70), NODE, SuppressStrategy(pids_pct=None), (70, Reason.KNOB_RELEASED)),
 }
 
 
@@ -85,9 +83,11 @@ def test_best_effort_together(
     assert limit.value == limit.decision.value and limit.knob == ROOT
 
 
-@pytest.mark.parametrize("reading", [KnobReading(9), KnobReading(5, 9, -1), KnobReading(-1, -1, -1)])
-def test_nothing_is_given_back_that_is_not_ours(build: Any, reading: KnobReading) -> None:
-    assert decided(build, reading, told=OFF) is None
+@pytest.mark.parametrize("told", [OFF, SuppressStrategy(pids_pct=None)], ids=["off", "no share"])
+def test_nothing_is_wanted(build: Any, told: SuppressStrategy) -> None:
+    """Of the root, nor of pods."""
+    assert decided(build, KnobReading(9, 9, -1), told=told) is None
+    assert of_pods(build, KnobReading(9, 9, -1), told) is None
 
 
 def batch(build: Any, name: str = "job", **more: Any) -> Pod:
@@ -109,7 +109,6 @@ PODS: dict[str, tuple[KnobReading, SuppressStrategy, tuple[int, Reason]]] = {
     "the kubelet's is tighter": (KnobReading(1000), ON, (1000, Reason.PIDS_SHARE)),
     "the kubelet's was tighter": (KnobReading(-1, 900, 1000), ON, (1000, Reason.PIDS_SHARE)),
     "the kubelet's is looser": (KnobReading(9000), ON, (4096, Reason.PIDS_SHARE)),
-    "given back": (KnobReading(4096, 4096, 9000), SuppressStrategy(pod_pids_pct=None), (9000, Reason.KNOB_RELEASED)),
 }
 
 
@@ -183,21 +182,3 @@ def test_a_pod_is_settled_and_looked_at_in_its_turn(build: Any) -> None:
         assert limits.limits[mine].value == 4096 and limits.limited_pods == 0
         held = KnobReading(4096, 4096, -1)
     assert ticks == [True, True, *[False] * 8, True, *[False] * 9, True, *[False] * 4]
-
-
-def test_pods_are_given_back_in_turn(build: Any) -> None:
-    """Where the share is switched off, a tenth of the pods each tick, whoever limited them."""
-    names = [f"job{number}" for number in range(20)]
-    paths = {name: f"/kubepods/besteffort/pod{name}" for name in names}
-    places = Places({name: PodPlace(path) for name, path in paths.items()}, tuple(paths.values()))
-    off = SuppressStrategy(pod_pids_pct=None)
-    facts = LimitFacts(off, EvictionStrategy(), tuple(batch(build, name) for name in names))
-    memory, back = LimitMemory(), set()
-    for at in range(10):
-        read = [knob for knob in knobs_to_read(memory, V1, places, facts) if knob.file == ROOT.file and knob != ROOT]
-        assert len(read) == 2
-        knobs = build.readings() | {ROOT: KnobReading(-1)} | dict.fromkeys(read, KnobReading(4096, 4096, -1))
-        seen = build.seen(at, knobs=knobs, places=places, pids=NODE)
-        memory, limits = decide_limits(memory, V1, seen, build.usage(), facts)
-        back |= {write.knob.cgroup for write in plan(limits.limits, seen.knobs) if write.knob.file == ROOT.file}
-    assert back - {ROOT.cgroup} == set(paths.values())

@@ -1,0 +1,160 @@
+"""Knob table: every control file the agent writes, how its text is read, and which strategy owns it where.
+
+A control file of one place has one owner: there is one entry for it (docs/adr/0040). A strategy that begins to write
+a file adds a row, or a place to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob, Value
+from model.decision import Unit
+
+UNLIMITED = -1
+
+
+class Strategy(StrEnum):
+    """What decides a control file's value; `stays`: the value is best effort's ceiling, which only `--restore` lifts.
+
+    Knobs of any other get their originals back once nothing wants them any more.
+    """
+
+    CPU_SUPPRESS = "cpuSuppress"
+    CPU_WEIGHT = "cpuWeight"
+    CPU_IDLE = "cpuIdle"
+    MEMORY_HEADROOM = "memoryHeadroom"
+    PROCESS_LIMITS = "processLimits"
+    BATCH_RESOURCES = "batchResources"
+    CPU_BURST = "cpuBurst"
+
+    @property
+    def stays(self) -> bool:
+        return self in _STAYING
+
+
+_STAYING = frozenset((Strategy.CPU_SUPPRESS, Strategy.CPU_WEIGHT, Strategy.BATCH_RESOURCES))
+
+
+class Place(StrEnum):
+    """Which cgroup a control file belongs to; `BEST_EFFORT` is the best-effort root."""
+
+    KUBEPODS = "kubepods"
+    BURSTABLE = "burstable"
+    BEST_EFFORT = "best effort"
+    ONLINE_POD = "online pod"
+    ONLINE_CONTAINER = "online container"
+    BEST_EFFORT_POD = "best-effort pod"
+    BEST_EFFORT_CONTAINER = "best-effort container"
+
+
+class Form(StrEnum):
+    """How a control file's text stands for a value.
+
+    A number (`-1`: unlimited); a number or `max`; bytes in whole pages, of v1 or v2; quota and period; a CPU list.
+    """
+
+    NUMBER = "number"
+    COUNT = "number or max"
+    BYTES_V1 = "bytes"
+    BYTES = "bytes or max"
+    QUOTA = "quota and period"
+    CPUS = "CPU list"
+
+
+class More(StrEnum):
+    """Which values give best effort more, or take protection away from online pods."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class KnobRow(msgspec.Struct, frozen=True):
+    """One file of one cgroup version (`controller` is empty on v2), and its owner by place.
+
+    `unit` is that of a decision on it. `reclaims`: a write may take as long as the kernel reclaims. `neutral` is the
+    value that limits and protects nobody, None where there is none.
+    """
+
+    controller: str
+    file: str
+    form: Form
+    unit: Unit
+    owners: Mapping[Place, Strategy]
+    more: More = More.HIGHER
+    reclaims: bool = False
+    neutral: Value | None = None
+
+    @property
+    def version(self) -> int:
+        return 1 if self.controller else 2
+
+
+_BATCH = {
+    Place.BEST_EFFORT_POD: Strategy.BATCH_RESOURCES,
+    Place.BEST_EFFORT_CONTAINER: Strategy.BATCH_RESOURCES,
+}
+_QUOTA = {Place.BEST_EFFORT: Strategy.CPU_SUPPRESS, **_BATCH}
+_WEIGHT = {Place.BEST_EFFORT: Strategy.CPU_WEIGHT, **_BATCH}
+_LIST = {Place.BEST_EFFORT: Strategy.CPU_SUPPRESS}
+_LISTS = {
+    **_LIST,
+    Place.BEST_EFFORT_POD: Strategy.CPU_SUPPRESS,
+    Place.BEST_EFFORT_CONTAINER: Strategy.CPU_SUPPRESS,
+}
+_BURST = {Place.ONLINE_POD: Strategy.CPU_BURST, Place.ONLINE_CONTAINER: Strategy.CPU_BURST}
+_PERIOD = {Place.BEST_EFFORT: Strategy.CPU_WEIGHT}
+_IDLE = {Place.BEST_EFFORT: Strategy.CPU_IDLE}
+_HIGH = {Place.BEST_EFFORT: Strategy.MEMORY_HEADROOM}
+_PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
+
+TABLE = (
+    KnobRow("cpu", "cpu.cfs_quota_us", Form.NUMBER, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),
+    KnobRow("", "cpu.max", Form.QUOTA, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),
+    KnobRow("cpu", "cpu.cfs_burst_us", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0),
+    KnobRow("", "cpu.max.burst", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0),
+    KnobRow("cpu", "cpu.cfs_period_us", Form.NUMBER, Unit.MICROSECONDS, _PERIOD, More.LOWER),
+    KnobRow("cpu", "cpu.shares", Form.NUMBER, Unit.SHARES, _WEIGHT),
+    KnobRow("", "cpu.weight", Form.NUMBER, Unit.WEIGHT, _WEIGHT),
+    KnobRow("cpu", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0),
+    KnobRow("", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0),
+    KnobRow("cpuset", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LISTS),
+    KnobRow("", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LIST, neutral=""),
+    KnobRow("memory", "memory.limit_in_bytes", Form.BYTES_V1, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),
+    KnobRow("", "memory.max", Form.BYTES, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),
+    KnobRow("", "memory.high", Form.BYTES, Unit.BYTES, _HIGH, reclaims=True, neutral=UNLIMITED),
+    KnobRow("pids", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
+    KnobRow("", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
+)
+_ROWS = {(row.controller, row.file): row for row in TABLE}
+
+
+def row_of(knob: Knob) -> KnobRow:
+    """The knob's row. Raises ValueError for a file that no strategy writes."""
+    row = _ROWS.get((knob.controller, knob.file))
+    if row is None:
+        raise ValueError(f"{knob.file!r} is no control file of ours")
+    return row
+
+
+def place_of(layout: Layout, cgroup: str) -> Place | None:
+    """Where in the tree of pods a cgroup is; None outside it. What is below a container counts as the container's."""
+    roots = {
+        layout.best_effort: (Place.BEST_EFFORT, Place.BEST_EFFORT_POD, Place.BEST_EFFORT_CONTAINER),
+        layout.burstable: (Place.BURSTABLE, Place.ONLINE_POD, Place.ONLINE_CONTAINER),
+        layout.root: (Place.KUBEPODS, Place.ONLINE_POD, Place.ONLINE_CONTAINER),
+    }
+    for root, places in roots.items():
+        if cgroup == root or cgroup.startswith(f"{root}/"):
+            return places[min(cgroup.count("/") - root.count("/"), 2)]
+    return None
+
+
+def owner_of(layout: Layout, knob: Knob) -> Strategy | None:
+    """The strategy whose word the knob holds; None where no strategy may write it."""
+    row, place = _ROWS.get((knob.controller, knob.file)), place_of(layout, knob.cgroup)
+    return row.owners.get(place) if row is not None and place is not None else None
