@@ -82,8 +82,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             ge=1,
             le=1_000_000,
             description="Bounds how long one cycle keeps the event loop from leases and streams; two further classes "
-            "of unlike members of a gang count as one more. Where more are ready, an eighth of the attempts go to who "
-            "was passed over longest, by namespaces in turn.",
+            "of a gang, or members with terms about pods, count as one. Where more are ready, an eighth of the "
+            "attempts go to who was passed over longest, by namespaces in turn.",
         ),
     ] = 256
     preemptions_per_cycle: Annotated[

@@ -348,6 +348,26 @@ def test_gangs_of_unlike_members_take_turns() -> None:
     assert (bound, len(world.binder.assigned)) == ([20, 60], 80)
 
 
+def test_gangs_whose_members_keep_apart_take_turns() -> None:
+    """Where one is decides where the next may be, so each is asked for by itself, though they are alike."""
+    world = World(SchedulerSettings(workloads_per_cycle=8))
+    world.see(*(raw_node(f"n{i:02}") for i in range(20)))
+    for name in "abcd":
+        world.see(raw_group(name, 20))
+        world.see(*(apart(raw_pod(f"{name}{i}", batch_cpu="1", group=name, created=ord(name))) for i in range(20)))
+    bound = []
+    while world.turn().more:
+        bound.append(len(world.binder.assigned))
+    assert (bound, len(world.binder.assigned)) == ([20, 60], 80)
+
+
+def apart(pod: objects.Pod) -> objects.Pod:
+    """With a term that keeps its like out of its topology domain, which no node here is in."""
+    term = {"labelSelector": {"matchLabels": {"no": "pod"}}, "topologyKey": "rack"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=affinity))
+
+
 def test_many_that_fit_nowhere_keep_nobody_from_being_tried() -> None:
     """Each pod that changes wakes all of them, and they stand before the online pod in the order."""
     world = World(SchedulerSettings(workloads_per_cycle=4)).see(raw_node(batch_cpu="2000"))

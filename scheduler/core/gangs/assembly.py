@@ -20,7 +20,7 @@ from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import GangPart, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
 from scheduler.core.snapshot.assignment import Requester
-from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
+from scheduler.core.snapshot.podclass import NO_INTERPOD, PodClass, PodTraits, class_of, pod_traits_of
 
 __all__ = [
     "Assembly",
@@ -71,6 +71,12 @@ class Candidate(msgspec.Struct, frozen=True):
     def pending(self) -> int:
         """How many members wait."""
         return sum(pods.count for pods in self.workload.pod_sets)
+
+    @property
+    def asks(self) -> int:
+        """How often filters are asked to place all: once a class, once a member with terms about other pods."""
+        sets = zip(self.classes, self.workload.pod_sets, strict=True)
+        return sum(1 if pod_class.interpod == NO_INTERPOD else pods.count for pod_class, pods in sets)
 
     @property
     def uids(self) -> tuple[str, ...]:

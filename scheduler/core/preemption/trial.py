@@ -23,8 +23,8 @@ MOST_ROWS = 1_024
 _TRIES = 200
 _MEMBERS_TRIED, _LEAST_TRIES = 256, 4
 """How often everybody is placed again to see whether one victim fewer does: less often for larger gangs."""
-_CLASSES_PLACED, _LEAST_PLACED = 4_096, 4
-"""Classes of members that are placed in one search, each time that everybody is; nobody of other sets of victims."""
+_ASKS, _LEAST_PLACED = 1_024, 4
+"""Asks to filters (`Candidate.asks`) by which one search places everybody again; at least so many times."""
 
 
 class Trial:
@@ -41,7 +41,7 @@ class Trial:
         self._working, self._demand = working, demand
         self._residents, self._costs, self._relevant = residents, costs, relevant
         self._known: dict[frozenset[int], Placed | None] = {}
-        self._left = max(_LEAST_PLACED, _CLASSES_PLACED // max(len(demand.classes), 1))
+        self._left = max(_LEAST_PLACED, _ASKS // max(demand.asks, 1))
 
     @property
     def spent(self) -> bool:

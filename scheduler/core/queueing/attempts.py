@@ -21,8 +21,8 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
-_CLASSES = 2
-"""Each class of a gang's members is asked for by itself, and whoever makes a gang chooses how many there are."""
+_ASKS = 2
+"""Whoever makes a gang chooses how many of its members are asked for one by one."""
 _Group: TypeAlias = tuple[str, bool]
 """The namespace, and whether they are online."""
 
@@ -30,7 +30,7 @@ _Group: TypeAlias = tuple[str, bool]
 class TurnLimits(msgspec.Struct, frozen=True):
     """How many attempts a turn makes, and for how many workloads it evicts somebody.
 
-    A gang is one attempt more for every two further classes of unlike members.
+    A gang is one attempt more for every two further classes of unlike members, or members with terms about other pods.
     """
 
     attempts: int
@@ -139,7 +139,7 @@ def _group_of(candidate: Candidate) -> _Group:
 
 
 def _attempts_of(candidate: Candidate) -> int:
-    return 1 + (len(candidate.classes) - 1) // _CLASSES
+    return 1 + (candidate.asks - 1) // _ASKS
 
 
 def _part_of(number: int) -> int:
