@@ -43,11 +43,17 @@ class CpuBasics(msgspec.Struct, frozen=True):
 
 
 class CpuInfo(msgspec.Struct, frozen=True):
-    """The machine's online CPUs by number and its NUMA nodes by id."""
+    """The machine's online CPUs by number and its NUMA nodes by id; `isolated` are balanced onto by nobody."""
 
     basics: CpuBasics
     processors: tuple[Processor, ...]
     numa: tuple[NumaNode, ...]
+    isolated: tuple[int, ...] = ()
+
+    @property
+    def shared(self) -> tuple[Processor, ...]:
+        """The CPUs that work is spread over."""
+        return tuple(processor for processor in self.processors if processor.cpu not in self.isolated)
 
 
 class Zone(msgspec.Struct, frozen=True):

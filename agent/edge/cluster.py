@@ -189,7 +189,7 @@ class ClusterEdge:
             cpu=cpu.basics if cpu else None,
             problem=unread or self._problem,
             pods_age_seconds=self._pods.age_seconds,
-            processors=cpu.processors if cpu else (),
+            processors=cpu.shared if cpu else (),
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
             unmet=self._unmet,

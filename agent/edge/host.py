@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from agent.core.observe import parse
 from agent.core.observe.files import Stalls, pressure
+from agent.core.observe.isolated import cpu_numbers, idle_ticks
 from agent.core.observe.observation import Absence, CgroupPressure, Missing, NodeSample
 from agent.core.observe.unaccounted import AccountedTime, Unaccounted, accounted_ticks, followed, uptime_ns
 
@@ -26,19 +28,24 @@ class HostReader:
     """`proc` holds stat, meminfo and pressure: /proc, or the host's as mounted into the agent's container.
 
     CPUs come and go, so each sample counts them again; `cpus` is told for a made /proc that does not list them. `sys`
-    has those that are in the machine and offline.
+    has those that are in the machine and offline, and those that are isolated.
     """
 
     def __init__(self, proc: Path, cpus: int = 0, sys: Path | None = None) -> None:
         self._proc = proc
-        self._present = str((sys or proc / "nowhere") / "devices/system/cpu/present")
+        folder = (sys or proc / "nowhere") / "devices/system/cpu"
+        self._present, self._isolated = str(folder / "present"), str(folder / "isolated")
+        self._isolated_cpus: frozenset[int] = frozenset()
         self._cpus = cpus
         self._descriptors: dict[str, int] = {}
         self._unaccounted = Unaccounted()
 
     def sample(self) -> NodeSample | Missing:
         """CPU time of everything since boot, memory in use without and with page cache."""
-        processors = self._read("stat", _processors, _STAT_BYTES)
+        isolated = self._read(self._isolated, cpu_numbers)
+        if not isinstance(isolated, Missing):
+            self._isolated_cpus = isolated
+        processors = self._read("stat", partial(_processors, self._isolated_cpus), _STAT_BYTES)
         memory = self._read("meminfo", lambda text: (*parse.meminfo(text), parse.swapped(text)))
         if isinstance(processors, Missing):
             return processors
@@ -105,6 +112,7 @@ class HostReader:
             return Missing(str(self._proc / name), absence, str(error))
 
 
-def _processors(stat: bytes) -> tuple[int, dict[int, int]]:
-    """Clock ticks all CPUs were busy, and ticks of all states by CPU that is online: /proc/stat has a line for each."""
-    return parse.busy_ticks(stat), accounted_ticks(stat)
+def _processors(isolated: Collection[int], stat: bytes) -> tuple[int, dict[int, int]]:
+    """Clock ticks all CPUs were busy, all of an isolated one's among them, and ticks of all states by CPU that is
+    online: /proc/stat has a line for each."""
+    return parse.busy_ticks(stat) + idle_ticks(stat, isolated), accounted_ticks(stat)

@@ -67,7 +67,8 @@ class TopologyReader:
             ),
             l3_mask=(_content(self._l3_mask) or b"").decode(errors="replace").strip(),
         )
-        return CpuInfo(basics, found, tuple(self._numa_node(node, found) for node in sorted(members)))
+        isolated = _parsed(self._cpus / "isolated", _cpu_list) or ()
+        return CpuInfo(basics, found, tuple(self._numa_node(node, found) for node in sorted(members)), isolated)
 
     def numa(self, info: CpuInfo) -> tuple[NumaSample, ...]:
         """CPU time and memory of each NUMA node, through cached descriptors; a node that cannot be read is left out."""

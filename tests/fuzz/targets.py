@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent.core.observe import knobs, layout, network, parse, topology, unaccounted
+from agent.core.observe import isolated, knobs, layout, network, parse, topology, unaccounted
 from agent.core.observe.observation import Knob
 from agent.core.observe.prediction import (
     Checkpoint,
@@ -180,6 +180,8 @@ _KERNEL: Mapping[str, Parser] = {
     "kernel_memory": lambda data: parse.kernel_memory(data, 1 << 30, 1 << 20, 1 << 20),
     "numa_memory": topology.numa_memory,
     "accounted_ticks": unaccounted.accounted_ticks,
+    "idle_ticks": lambda text: isolated.idle_ticks(text, range(8)),
+    "isolated_cpus": isolated.cpu_numbers,
     "uptime_ns": unaccounted.uptime_ns,
     "busy_ticks_by_cpu": topology.busy_ticks_by_cpu,
     "cpu_model": topology.model_and_vendor,

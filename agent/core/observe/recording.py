@@ -43,6 +43,7 @@ PROC_ONCE = ("cpuinfo", "sys/kernel/pid_max", "sys/kernel/threads-max")
 SYS_ONCE = (
     "devices/system/cpu/online",
     "devices/system/cpu/present",
+    "devices/system/cpu/isolated",
     "devices/system/cpu/smt/active",
     "devices/system/cpu/cpufreq/boost",
     "devices/system/cpu/intel_pstate/no_turbo",

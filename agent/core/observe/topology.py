@@ -119,12 +119,12 @@ def kubelet_cpus(state: bytes, pods: Iterable[Pod]) -> KubeletCpus:
 def share_pools(
     info: CpuInfo, pods: Iterable[Pod], kubelet: KubeletCpus | None, unusable: Collection[int]
 ) -> SharePools:
-    """CPUs left to share; `unusable` are those reserved or exclusive to the system.
+    """CPUs left to share, isolated ones aside; `unusable` are those reserved or exclusive to the system.
 
     CPUs the scheduler gave to a pod leave the online pool, those of LSE pods the best-effort pool as well (Koordinator
     states_noderesourcetopology.go). A cpuset that cannot be read raises ValueError naming the pod.
     """
-    taken = {*unusable, *(cpu for pod in (kubelet.pods if kubelet else ()) for cpu in pod.cpus)}
+    taken = {*unusable, *info.isolated, *(cpu for pod in (kubelet.pods if kubelet else ()) for cpu in pod.cpus)}
     pinned = [(pod, _pinned(pod)) for pod in pods if pod.colocation.cpuset and not pod.terminal]
     exclusive = {cpu for pod, cpus in pinned if pod.colocation.qos_label is QoSClass.LSE for cpu in cpus}
     return SharePools(

@@ -563,6 +563,16 @@ def test_a_deleted_node_loosens_nothing(tmp_path: Path) -> None:
     play(tmp_path, scene, prepare, topology=lambda: CPUS)
 
 
+def test_isolated_cpus_are_not_best_effort_s(tmp_path: Path) -> None:
+    """The kernel spreads nobody over them, so no CPU list holds them."""
+
+    async def scene(rig: Rig) -> None:
+        facts = await rig.until(lambda facts: facts.processors)
+        assert [processor.cpu for processor in facts.processors] == [0, 1]
+
+    play(tmp_path, scene, topology=lambda: msgspec.structs.replace(CPUS, isolated=(2, 3)))
+
+
 def test_the_node_s_own_condition(tmp_path: Path) -> None:
     """As it stands, whoever wrote it."""
     node = copy.deepcopy(NODE)

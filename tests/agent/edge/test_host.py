@@ -77,6 +77,35 @@ def test_cpus_that_are_in_the_machine(proc: Path, tmp_path: Path, text: str | No
     reader.close()
 
 
+IDLE = 40
+"""Ticks of cpu1: 30 idle, 10 waiting for a disk."""
+ISOLATED = {
+    "one": ("1\n", IDLE),
+    "one that is offline": ("7\n", 0),
+    "none": ("\n", 0),
+    "no list": ("\xff\n", 0),
+    "no file": (None, 0),
+}
+
+
+@pytest.mark.parametrize(("text", "ticks"), ISOLATED.values(), ids=ISOLATED)
+def test_what_isolated_cpus_leave_idle_counts_as_used(proc: Path, tmp_path: Path, text: str | None, ticks: int) -> None:
+    """Nobody who is not bound to one gets there; a list that cannot be read any more stays as it was."""
+    place = tmp_path / "sys/devices/system/cpu"
+    place.mkdir(parents=True)
+    (proc / "stat").write_text(
+        "cpu  10 1 20 1000 500 3 4 99 0 0\ncpu0 1 0 1 9 9 0 0 0 0 0\ncpu1 1 0 1 30 10 0 0 0 0 0\n"
+    )
+    if text is not None:
+        (place / "isolated").write_text(text, "latin-1")
+    reader = HostReader(proc, sys=tmp_path / "sys")
+    expected = msgspec.structs.replace(SAMPLE, cpus=2, cpu_ns=SAMPLE.cpu_ns + ticks * 10_000_000)
+    assert reader.sample() == expected
+    (place / "isolated").write_text("x")
+    assert reader.sample() == expected
+    reader.close()
+
+
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [

@@ -70,6 +70,14 @@ def test_a_made_machine(machine: Path) -> None:
     assert info.numa == (NumaNode(0, (0, 2), 1_024_000), NumaNode(1, (1, 3), 1_024_000))
 
 
+def test_isolated_cpus_are_no_shared_ones(machine: Path) -> None:
+    """They are in the machine, and work is spread over the others alone."""
+    (machine / "sys/devices/system/cpu/isolated").write_text("1,3\n")
+    info = reader(machine).read()
+    assert info.isolated == (1, 3) and len(info.processors) == 4
+    assert [p.cpu for p in info.shared] == [0, 2]
+
+
 def test_an_offline_cpu_is_no_cpu(machine: Path) -> None:
     """Whatever its topology folder says; its node keeps the others."""
     (machine / "sys/devices/system/cpu/online").write_text("0-2\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.core.observe.topology import (
@@ -193,6 +194,11 @@ POOLS: dict[str, tuple[dict[str, Any], tuple[Any, ...], tuple[Any, ...]]] = {
         (ALL[0], (1, 1, (3, 7))),
         (ALL[0], (1, 1, (3, 7))),
     ),
+    "isolated": (
+        {"info": msgspec.structs.replace(INFO, isolated=(0, 1))},
+        ((0, 0, (4, 5)), ALL[1]),
+        ((0, 0, (4, 5)), ALL[1]),
+    ),
     "a node without any left has no pool": ({"unusable": (0, 1, 4, 5)}, (ALL[1],), (ALL[1],)),
 }
 
@@ -200,7 +206,7 @@ POOLS: dict[str, tuple[dict[str, Any], tuple[Any, ...], tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("case", "online", "best_effort"), POOLS.values(), ids=POOLS.keys())
 def test_share_pools(case: dict[str, Any], online: tuple[Any, ...], best_effort: tuple[Any, ...]) -> None:
     """(socket, node, CPUs) left for LS pods, and for best effort."""
-    found = share_pools(INFO, **{"pods": [], "kubelet": None, "unusable": (), **case})
+    found = share_pools(**{"info": INFO, "pods": [], "kubelet": None, "unusable": (), **case})
     assert found == SharePools(
         tuple(SharePool(*pool) for pool in online), tuple(SharePool(*pool) for pool in best_effort)
     )
