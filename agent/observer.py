@@ -45,6 +45,8 @@ class CgroupSource(Protocol):
 
     def cpus(self, cgroup: str) -> int | None: ...
 
+    def quota_millis(self, cgroup: str) -> int | None: ...
+
     def memory_limit(self, cgroup: str) -> int | None: ...
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]: ...
@@ -134,7 +136,8 @@ class NodeObserver:
             last_cut_monotonic=knobs.last_cut_monotonic,
             unsaved=knobs.unsaved,
             places=self._places,
-            kubepods_memory_limit_bytes=cgroups.memory_limit(layout.root),
+            pods_quota_millis=_least(cgroups.quota_millis, layout),
+            kubepods_memory_limit_bytes=_least(cgroups.memory_limit, layout),
             pids=self._pids(),
             memory_activity=self._memory_activity(),
         )
@@ -189,7 +192,14 @@ class NodeObserver:
         roster |= {place.path: place.role for place in self._placed if place.path in exists}
         paths = (path for place in self._placed for path in place.containers.values())
         roster |= {path: Role.CONTAINER for path in paths if path in exists}
-        return roster | dict.fromkeys((self._layout.root, self._layout.burstable, self._layout.best_effort), Role.ROOT)
+        return roster | dict.fromkeys(
+            (*self._layout.above_pods, self._layout.burstable, self._layout.best_effort), Role.ROOT
+        )
+
+
+def _least(limit: Callable[[str], int | None], layout: Layout) -> int | None:
+    """The tightest limit that all pods share."""
+    return min((amount for cgroup in layout.above_pods if (amount := limit(cgroup)) is not None), default=None)
 
 
 def _existing(found: Mapping[str, PodDirectory]) -> set[str]:

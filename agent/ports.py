@@ -33,6 +33,8 @@ from model.report import EvictionCost, NodeReport
 from model.resources import CPU, ResourceVector
 from model.topology import CpuBasics, Processor, Zone
 
+_NOTHING = ResourceVector()
+
 
 class ClusterFacts(msgspec.Struct, frozen=True):
     """What the cluster says of this node: its objects, and the settings that follow from its documents.
@@ -109,12 +111,10 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             kills=kills,
         )
 
-    def for_lending(self, metric: NodeMetric | None, now: float, barred_millis: int = 0) -> LendingFacts:
-        """What lending depends on, with use as the node itself measured it; what no pod may run on is reserved."""
-        colocation, reserved = self.colocation, self.colocation.reserved
-        if barred_millis > reserved[CPU]:
-            kept = ResourceVector({**reserved.amounts, CPU: barred_millis})
-            colocation = msgspec.structs.replace(colocation, reserved=kept)
+    def for_lending(self, metric: NodeMetric | None, now: float, barred: ResourceVector = _NOTHING) -> LendingFacts:
+        """What lending depends on, with use as the node itself measured it; what no pod may have is reserved."""
+        reserved = self.colocation.reserved.maximum(barred)
+        colocation = msgspec.structs.replace(self.colocation, reserved=reserved)
         return LendingFacts(
             node=self.node,
             pods=self.pods,

@@ -69,7 +69,7 @@ class Tick:
         )
         # 3 compute reclaimable
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
-        known = facts.for_lending(metric, observation.at_seconds, observation.barred_millis)
+        known = facts.for_lending(metric, observation.at_seconds, observation.barred)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
         # 4 decide limits and evictions
         limited, limits = decide_limits(state.limits, self._layout, observation, usage, about_limits)

@@ -30,6 +30,7 @@ from agent.core.observe.files import (
     moved,
     pressure,
 )
+from agent.core.observe.knobs import PERIOD_US
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
 from agent.core.observe.parse import kernel_memory, refaults
@@ -218,6 +219,12 @@ class CgroupReader:
         """How many CPUs a placed root could run on in the newest pass; None where that cannot be told."""
         row = self._rows.get(cgroup)
         return (row.value(FilePart.CPUS) or None) if row else None
+
+    def quota_millis(self, cgroup: str) -> int | None:
+        """Milli-CPU a placed root may use; None where it has no quota, or none that can be told."""
+        row = self._rows.get(cgroup)
+        quota_us, period_us = (row.value(FilePart.QUOTA), row.value(FilePart.PERIOD)) if row else (None, None)
+        return None if quota_us is None or quota_us <= 0 else quota_us * 1000 // (period_us or PERIOD_US)
 
     def memory_limit(self, cgroup: str) -> int | None:
         """Bytes a placed root may be charged with; None where it has no limit, or none that can be told."""

@@ -34,6 +34,7 @@ from model.report import Pressure
 from model.strategy import HostApplication
 from tests.pods import with_fields
 
+HERE = Layout()
 ROOTS = dict.fromkeys(("/kubepods", "/kubepods/burstable", "/kubepods/besteffort"), Role.ROOT)
 WEB = "/kubepods/burstable/poduid-web"
 PRESSURE = CgroupPressure(Stall(1.0), None, Stall(2.0), Stall(0.5))
@@ -56,23 +57,26 @@ class FakeCgroups:
     def cpus(self, cgroup: str) -> int | None:
         return {"/kubepods": 4, "/kubepods/besteffort": 3}.get(cgroup)
 
+    def quota_millis(self, cgroup: str) -> int | None:
+        return {"/kubepods": 2500, "/above/kubepods": 2500, "/above": 2000}.get(cgroup)
+
     def memory_limit(self, cgroup: str) -> int | None:
         return 77 if cgroup == "/kubepods" else None
 
     def refaulted(self, cgroup: str) -> int | None:
-        return {"/kubepods": 50, "/kubepods/besteffort": 20}[cgroup]
+        return {"/kubepods": 50, "/kubepods/besteffort": 20}.get(cgroup)
 
     def limit_hits(self, cgroup: str) -> int | None:
-        return {"/kubepods": 4}[cgroup]
+        return {"/kubepods": 4}.get(cgroup)
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:
-        return {"/kubepods": (30, 1000), "/kubepods/besteffort": (7, None)}[cgroup]
+        return {"/kubepods": (30, 1000), "/kubepods/besteffort": (7, None)}.get(cgroup, (None, None))
 
 
 class FakeNode:
     """Directories and host; what a test changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout = HERE) -> None:
         self.cgroups = FakeCgroups()
         self.found: Mapping[str, PodDirectory] = {}
         self.stalls: CgroupPressure | None = PRESSURE
@@ -81,7 +85,7 @@ class FakeNode:
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
         sources = ObserverSources(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
-        self.observer = NodeObserver(Layout(), sources, lambda: (1000.0, 5.0))
+        self.observer = NodeObserver(layout, sources, lambda: (1000.0, 5.0))
 
     def pods(self) -> Mapping[str, PodDirectory]:
         return self.found
@@ -130,10 +134,22 @@ def test_an_empty_node(node: FakeNode) -> None:
     assert (seen.at_seconds, seen.monotonic_seconds, seen.brake_cuts, seen.last_cut_monotonic) == (1000.0, 5.0, 7, 4.0)
     assert (seen.kubepods, seen.burstable, seen.best_effort) == tuple(sample(path) for path in ROOTS)
     assert seen.node_sample == NodeSample(9, 8, 2) and (seen.best_effort_cpus, seen.pods_cpus) == (3, 4)
-    assert seen.kubepods_memory_limit_bytes == 77 and seen.places == Places()
+    assert (seen.pods_quota_millis, seen.kubepods_memory_limit_bytes) == (2500, 77) and seen.places == Places()
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
     assert (seen.pods, seen.containers, seen.host_applications, seen.unlisted_pods) == ({}, {}, {}, ())
     assert node.cgroups.rosters == [ROOTS]
+
+
+def test_limits_above_kubepods_hold_for_its_pods() -> None:
+    """The tightest of them; what stands between is read, too."""
+    node = FakeNode(Layout("/above/kubepods"))
+    assert node.observe(()).pods_quota_millis == 2000
+    assert list(node.cgroups.rosters[0]) == [
+        "/above/kubepods",
+        "/above",
+        "/above/kubepods/burstable",
+        "/above/kubepods/besteffort",
+    ]
 
 
 def test_processes_and_threads(node: FakeNode) -> None:

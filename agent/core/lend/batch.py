@@ -46,7 +46,7 @@ def batch(resource: Lendable, scope: LendingScope, held: Iterable[KeptAmount], a
 
 def _add_occupied(terms: TermSum, resource: Lendable, scope: LendingScope) -> None:
     """Only the larger of system use and reservation counts; the note tells the other."""
-    reserved = f"kubelet, annotation or cpuset; system used is {amount(scope.system, resource.unit)}"
+    reserved = f"kubelet, annotation or limits of kubepods; system used is {amount(scope.system, resource.unit)}"
     if resource.policy is CalculatePolicy.REQUEST or scope.system < scope.reserved:
         terms.add("reserved", -scope.reserved, reserved)
         return

@@ -1,6 +1,7 @@
 """mid-cpu and mid-memory: what production requested but will not use for hours, and a share of what nobody requested.
 
-    prediction: mid = min(prod reclaimable, capacity - node used) + unallocated x midUnallocatedPercent
+    prediction: mid = min(prod reclaimable, capacity - pods used - max(system used, reserved))
+                      + unallocated x midUnallocatedPercent
     static:     mid = capacity x midStatic*ReservedPercent
 
 both between 0 and mid*ThresholdPercent of capacity, where
@@ -68,7 +69,8 @@ def _add_predicted(terms: TermSum, resource: Lendable, scope: LendingScope, fact
         terms.add("prod reclaimable", 0, "no prediction known")
         return
     terms.add("prod reclaimable", resource.of(facts.prod_reclaimable), "requests of production minus predicted peaks")
-    terms.at_most("cap node unused", scope.capacity - resource.of(facts.node), "capacity minus use of the node")
+    unused = scope.capacity - scope.occupied - max(resource.of(facts.node) - scope.system, 0)
+    terms.at_most("cap node unused", unused, "capacity minus use of pods, and of the system or what is reserved")
     terms.at_least("floor", 0, "the node is fuller than predicted")
 
 

@@ -103,7 +103,9 @@ def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US
     if load.system_millis >= size.reserved_millis:
         return terms.add("system used", -load.system_millis * scale, load.system_note)
     return terms.add(
-        "reserved", -size.reserved_millis * scale, "by kubelet, annotation or cpuset; larger than system use"
+        "reserved",
+        -size.reserved_millis * scale,
+        "by kubelet, annotation or limits of kubepods; larger than system use",
     )
 
 

@@ -281,11 +281,11 @@ def decide_limits(
 def _size(observation: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
     """The node object's words, less CPUs that it lost, else what it said last, else the CPUs this kernel shows."""
     if observation.node is not None and observation.node.capacity[CPU] > 0:
-        kept = max(facts.reserved_millis, observation.barred_millis)
+        kept = max(facts.reserved_millis, observation.barred[CPU])
         size = NodeSize.of(observation.node, kept, facts.raw_allocatable_millis)
         return msgspec.structs.replace(size, capacity_millis=size.capacity_millis - lost_cpus * 1000)
     if last is None and isinstance(observation.node_sample, NodeSample):
-        return NodeSize(observation.node_sample.cpus * 1000, observation.barred_millis)
+        return NodeSize(observation.node_sample.cpus * 1000, observation.barred[CPU])
     return last
 
 

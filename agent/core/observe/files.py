@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from agent.core.observe import parse
+from agent.core.observe.knobs import quota_per_period
 from agent.core.observe.observation import CgroupPressure, MemoryEvents, Stall
 
 _NUMBER_BYTES = 32
@@ -35,6 +36,8 @@ class FilePart(StrEnum):
     MEMORY = "memory by kind"
     THROTTLING = "throttling"
     CPUS = "CPUs allowed"
+    QUOTA = "CPU quota"
+    PERIOD = "period of the CPU quota"
     CPU_PRESSURE = "CPU pressure"
     MEMORY_PRESSURE = "memory pressure"
     IO_PRESSURE = "I/O pressure"
@@ -49,6 +52,12 @@ class FilePart(StrEnum):
 
 NEEDED = frozenset((FilePart.CPU, FilePart.MEMORY))
 """Without these there is no sample; any other part may be unknown to a kernel."""
+
+
+_OF_ROOTS = frozenset(
+    {FilePart.CPUS, FilePart.QUOTA, FilePart.PERIOD, FilePart.MEMORY_LIMIT, FilePart.LIMIT_HITS}
+    | {FilePart.PIDS, FilePart.PIDS_LIMIT}
+)
 
 
 class Role(StrEnum):
@@ -100,6 +109,8 @@ V1_FILES = (
     FileKind(FilePart.MEMORY_LIMIT, "memory", "memory.limit_in_bytes", parse.memory_limit, _NUMBER_BYTES),
     FileKind(FilePart.THROTTLING, "cpu", "cpu.stat", parse.v1_throttling),
     FileKind(FilePart.CPUS, "cpuset", "cpuset.cpus", parse.cpu_count, _TABLE_BYTES),
+    FileKind(FilePart.QUOTA, "cpu", "cpu.cfs_quota_us", parse.whole_number, _NUMBER_BYTES),
+    FileKind(FilePart.PERIOD, "cpu", "cpu.cfs_period_us", parse.counter, _NUMBER_BYTES),
     *_pressure_files("unified"),
     FileKind(FilePart.OOM, "memory", "memory.oom_control", parse.v1_oom_kills),
     FileKind(FilePart.FAILURES, "memory", "memory.failcnt", parse.counter, _NUMBER_BYTES),
@@ -120,6 +131,7 @@ V2_FILES = (
     FileKind(FilePart.MEMORY, "", "memory.stat", parse.v2_memory, _TABLE_BYTES),
     FileKind(FilePart.MEMORY_LIMIT, "", "memory.max", parse.memory_limit, _NUMBER_BYTES),
     FileKind(FilePart.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
+    FileKind(FilePart.QUOTA, "", "cpu.max", quota_per_period, _NUMBER_BYTES),
     *_pressure_files(""),
     FileKind(FilePart.OOM, "", "memory.events", parse.v2_memory_events),
     FileKind(FilePart.LIMIT_HITS, "", "memory.events.local", parse.v2_limit_hits),
@@ -134,7 +146,7 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 def cadence(part: FilePart, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part in (FilePart.CPUS, FilePart.MEMORY_LIMIT, FilePart.LIMIT_HITS, FilePart.PIDS, FilePart.PIDS_LIMIT):
+    if part in _OF_ROOTS:
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
     if part is FilePart.LEVEL:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER

@@ -148,14 +148,15 @@ def value_of(knob: Knob, text: bytes) -> Value:
     if form is Form.CPUS:
         return format_cpus(parse_cpus(text.decode(errors="replace")))
     if form is Form.QUOTA:
-        return _quota(text)
+        return quota_per_period(text)
     if form is Form.NUMBER:
         return whole_number(text)
     number = UNLIMITED if text.strip() == b"max" else counter(text)
     return UNLIMITED if form in _BYTES and number >= _UNLIMITED_MEMORY_BYTES else number
 
 
-def _quota(text: bytes) -> int:
+def quota_per_period(text: bytes) -> int:
+    """The quota of a `cpu.max`, counted per 100 ms. Raises ValueError."""
     quota, _, period = text.partition(b" ")
     length = whole_number(period)
     amount = UNLIMITED if quota == b"max" else whole_number(quota)

@@ -48,6 +48,12 @@ class Layout(msgspec.Struct, frozen=True):
     def burstable(self) -> str:
         return self.class_root(KubernetesQoS.BURSTABLE)
 
+    @property
+    def above_pods(self) -> tuple[str, ...]:
+        """The cgroups whose limits hold for every pod: kubepods, and what it may stand in."""
+        steps = self.root.split("/")
+        return tuple("/".join(steps[:count]) for count in range(len(steps), 1, -1))
+
     def class_root(self, qos: KubernetesQoS) -> str:
         """The parent of all pods of one class; Guaranteed pods sit directly below the root."""
         name = _CLASS.get(qos)

@@ -10,7 +10,7 @@ import msgspec
 from model.node import Node
 from model.pod.pod import Pod
 from model.report import Pressure
-from model.resources import MEMORY
+from model.resources import CPU, MEMORY, ResourceVector
 
 
 class Absence(StrEnum):
@@ -228,7 +228,8 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     by uid and container name for pods whose containers are known; `host_applications` by name. `unlisted_pods` are
     pod cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until
     the pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on,
-    `pods_cpus` those any pod may, None where that cannot be told.
+    `pods_cpus` those any pod may, None where that cannot be told; `pods_quota_millis` is what all pods together may use
+    by a quota of kubepods or above, None without one.
     `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
     earlier. `unsaved` is why the state file cannot be written, empty while it can.
     """
@@ -247,6 +248,7 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     numa: tuple[NumaSample, ...] = ()
     best_effort_cpus: int | None = None
     pods_cpus: int | None = None
+    pods_quota_millis: int | None = None
     knobs: Mapping[Knob, KnobReading] = {}
     pressure: Pressure | None = None
     node_pressure: CgroupPressure | None = None
@@ -261,11 +263,17 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     unsaved: str = ""
 
     @property
-    def barred_millis(self) -> int:
-        """CPU of the node that no pod may run on (cpuset of kubepods), so that it is idle and of use to nobody."""
-        if not self.pods_cpus or isinstance(self.node_sample, Missing):
-            return 0
-        return max(self.node_sample.cpus - self.pods_cpus, 0) * 1000
+    def barred(self) -> ResourceVector:
+        """What of the node no pod may have, so that it is idle and of use to nobody: by the cpuset of kubepods, or by a
+        quota or a memory limit there or above."""
+        node, sample, cpu, memory = self.node, self.node_sample, 0, 0
+        if isinstance(sample, NodeSample):
+            cpu = max(sample.cpus - (self.pods_cpus or sample.cpus), 0) * 1000
+            if self.pods_quota_millis is not None:
+                cpu = max((node.capacity[CPU] if node else sample.cpus * 1000) - self.pods_quota_millis, cpu)
+        if node is not None and self.kubepods_memory_limit_bytes is not None:
+            memory = max(node.capacity[MEMORY] - self.kubepods_memory_limit_bytes, 0)
+        return ResourceVector({CPU: cpu, MEMORY: memory})
 
     @property
     def measured(self) -> frozenset[str]:

@@ -46,6 +46,8 @@ V1_TEXTS = {
     "memory/memory.failcnt": "6\n",
     "cpu/cpu.stat": "nr_periods 4\nnr_throttled 1\nthrottled_time 9000\n",
     "cpuset/cpuset.cpus": "0-3\n",
+    "cpu/cpu.cfs_quota_us": "50000\n",
+    "cpu/cpu.cfs_period_us": "20000\n",
     "pids/pids.current": "70\n",
     "pids/pids.max": "max\n",
     "unified/cpu.pressure": PSI,
@@ -61,6 +63,7 @@ V2_TEXTS = {
     "memory.events.local": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "memory.events": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "cpuset.cpus.effective": "0-3\n",
+    "cpu.max": "50000 20000\n",
     "pids.current": "70\n",
     "pids.max": "max\n",
     "cpu.pressure": PSI,
@@ -146,6 +149,7 @@ def test_a_new_cgroup_is_read_completely_at_once(tree: Tree, role: Role) -> None
     reader.place({POD: role})
     assert reader.read() == {POD: whole(tree.version, role)} == reader.read()
     assert reader.cpus(POD) == (4 if role is Role.ROOT else None)
+    assert reader.quota_millis(POD) == (2500 if role is Role.ROOT else None)
     assert reader.memory_limit(POD) == (200 * MIB if role is Role.ROOT else None)
     assert reader.refaulted(POD) == 11
     of_root = 7 if role is Role.ROOT else None
@@ -223,7 +227,7 @@ def test_slow_passes_of_one_read_everything(v1: Tree) -> None:
     reader.read()
     v1.reads.clear()
     reader.read()
-    of_roots = ("cpuset.cpus", "memory.limit_in_bytes", "pids.current", "pids.max")
+    of_roots = ("cpuset.cpus", "quota_us", "period_us", "memory.limit_in_bytes", "pids.current", "pids.max")
     assert v1.reads == Counter({name.split("/")[1]: 1 for name in V1_TEXTS if not name.endswith(of_roots)})
     reader.close()
 
@@ -426,6 +430,18 @@ def test_a_tree_we_cannot_work_on_is_refused(tmp_path: Path, version: int) -> No
     reader.require(Layout("/kubepods", version))
     with pytest.raises(KernelFault, match=r"/nope/besteffort/\S+: does not exist .*--kubepods"):
         reader.require(Layout("/nope", version))
+    reader.close()
+
+
+@pytest.mark.parametrize("text", ["max 100000\n", "none\n", "-1\n", ""])
+def test_no_quota(tree: Tree, text: str) -> None:
+    """Without one, or with one that is no number."""
+    tree.make(POD)
+    tree.write(POD, "cpu.max" if tree.version == 2 else "cpu/cpu.cfs_quota_us", text)
+    reader = tree.reader()
+    reader.place({POD: Role.ROOT})
+    reader.read()
+    assert reader.quota_millis(POD) is None
     reader.close()
 
 

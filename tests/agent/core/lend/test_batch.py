@@ -157,7 +157,7 @@ def test_margin_rounds_as_koordinator_does(capacity: int, pct: int, margin: int)
     [
         (room(system=100, reserved=30), "outside pods; reserved is 30m"),
         (room(system=100, hosts=40), "outside pods, 40m by host applications; reserved is 0"),
-        (room(system=100, reserved=300), "kubelet, annotation or cpuset; system used is 100m"),
+        (room(system=100, reserved=300), "kubelet, annotation or limits of kubepods; system used is 100m"),
     ],
 )
 def test_the_note_tells_what_did_not_count(space: LendingScope, note: str) -> None:

@@ -44,6 +44,7 @@ PREDICTION: dict[str, tuple[dict[str, Any], int]] = {
     # capacity 120000; by default prod reclaimable 12000, node used 20000, system 6000, production requests 24000
     "what the prediction says": ({}, 12_000),
     "no more than is unused": ({"node": 112_000}, 8000),
+    "no more than is unused and not reserved": ({"node": 112_000, "reserved": 8000}, 6000),
     "a full node": ({"node": 130_000}, 0),
     "nothing predicted": ({"reclaimable": 0}, 0),
     "no prediction": ({"reclaimable": None}, 0),

@@ -102,6 +102,15 @@ def test_cpus_that_no_pod_may_run_on_are_reserved(build: Any, cpus: int | None, 
         assert memory.size is not None and memory.size.reserved_millis == reserved
 
 
+@pytest.mark.parametrize(("quota", "reserved"), [(None, 0), (2500, 1500), (4000, 0), (9000, 0)])
+def test_what_a_quota_of_kubepods_leaves_out_is_reserved(build: Any, quota: int | None, reserved: int) -> None:
+    """Of a node of 4 CPUs, more than its kernel shows; no pod may have it. Without a Node object the kernel's count."""
+    memory, _ = decided(build, build.seen(10, node=build.node(4000), pods_quota_millis=quota), build.usage())
+    assert memory.size is not None and memory.size.reserved_millis == reserved
+    memory, _ = decided(build, build.seen(10, node=None, pods_quota_millis=1200), build.usage())
+    assert memory.size is not None and memory.size.reserved_millis == 800
+
+
 def test_an_amplified_node(build: Any) -> None:
     """Its reservation is that of the kubelet, before amplification."""
     raised = msgspec.structs.replace(build.node(4000), allocatable=ResourceVector({CPU: 6000}))

@@ -149,3 +149,9 @@ def test_a_node_that_cannot_be_told(
     """One line with the place and the fix; never a guess."""
     with pytest.raises(KernelFault, match=message):
         detect("/cg", 1, directories, root, driver)
+
+
+def test_limits_of_all_pods_stand_above_them() -> None:
+    """Those of the root of all cgroups are the machine's."""
+    assert Layout("/kubepods").above_pods == ("/kubepods",)
+    assert Layout("/a.slice/kubepods.slice").above_pods == ("/a.slice/kubepods.slice", "/a.slice")
