@@ -2,7 +2,8 @@
 
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
 Memory limits have a thread of their own, since the kernel reclaims before it answers, and another where it does not
-answer at all (a file system that hangs); so has the disk. The tick hears
+answer at all (a file system that hangs); so has the disk. A cgroup that has no limit yet waits for none of these: it
+is first held at what it is charged with, which needs no reclaim. The tick hears
 of a limit that failed when it plans the next, which it does each tick until one is kept. A limit far below what
 a cgroup holds is lowered in steps, for no longer at a time than others may wait.
 Whether the disk takes anything is tried at the start, once a minute, and each tick while it does not.
@@ -91,6 +92,9 @@ class KnobExecutor:
         self._slow = WorkerThread(
             "memory limits", patience_seconds=_HANGS_SECONDS, most=_MOST_AT_ONCE, monotonic=monotonic
         )
+        self._first = WorkerThread(
+            "first memory limits", patience_seconds=_HANGS_SECONDS, most=_MOST_AT_ONCE, monotonic=monotonic
+        )
         self._disk_busy_since: float | None = None
         self._failed: dict[Knob, WriteOutcome] = {}
         self._under_way: dict[Knob, Write] = {}
@@ -174,10 +178,11 @@ class KnobExecutor:
 
     def idle(self, seconds: float = 0.0) -> bool:
         """Nothing is on its way any more, within so long."""
-        return self._slow.idle(seconds) and self._disk.idle(seconds)
+        return all(worker.idle(seconds) for worker in (self._first, self._slow, self._disk))
 
     def close(self) -> None:
         """Memory limits that wait are not written any more."""
+        self._first.close()
         self._slow.close()
         self._disk.close()
 
@@ -191,13 +196,25 @@ class KnobExecutor:
         return restored
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
-        if not self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts)):
+        worker, job = (self._first, self._hold) if write.previous == UNLIMITED else (self._slow, self._limit_memory)
+        if not worker.submit(write.knob, partial(job, write, seen_cuts)):
             return self._refusal(write, "too many memory limits wait to be written")
-        if self._slow.held_up(write.knob):
+        if self._first.held_up(write.knob) or self._slow.held_up(write.knob):
             # It was submitted all the same: once the kernel answers, this is the newest.
             return self._refusal(write, _NO_ANSWER)
         before = self._failed.get(write.knob)
         return WriteOutcome(write) if before is None else replace(before, write=write)
+
+    def _hold(self, write: Write, seen_cuts: int) -> None:
+        """In the thread of first limits: the limit where nothing has to be reclaimed for it; else no more than is
+        charged now, and the rest in its turn."""
+        if self._files.fits(write.knob, write.value):
+            self._limit_memory(write, seen_cuts)
+            return
+        with contextlib.suppress(OSError):
+            self._remember_at_once({write.knob: write.original})
+        self._holds(write)
+        self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts))
 
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""

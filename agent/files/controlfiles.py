@@ -111,6 +111,17 @@ class ControlFiles:
         held = charged - cache
         return value if held <= value else self._above(knob, held, value)
 
+    def fits(self, knob: Knob, value: Value) -> bool:
+        """No more is charged than a memory limit that is to come, so that the kernel has it at once; False where that
+        cannot be told."""
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str):
+            return False
+        try:
+            return counter(_content(self._path(replace(knob, file=files[0])))) <= value
+        except (OSError, ValueError):
+            return False
+
     def hold(self, knob: Knob, value: Value) -> Value | None:
         """Where a memory limit cannot be had, the least above all that is charged; None where that is below the limit.
 

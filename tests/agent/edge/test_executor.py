@@ -367,6 +367,28 @@ def test_a_kernel_that_does_not_answer_keeps_no_other_memory_limit(node: Node) -
     node.settle()
 
 
+@pytest.mark.parametrize(("charged", "held"), [("1000", "4000000"), ("5000000", "8388608")])
+def test_the_first_limit_of_a_cgroup_waits_for_no_other(node: Node, charged: str, held: str) -> None:
+    """While the kernel reclaims for another: where it holds more, it gets no more meanwhile, and comes down later."""
+    fresh = msgspec.structs.replace(V2_MEMORY, cgroup="/kubepods.slice/pody")
+    node.say(V2_MEMORY, "max")
+    node.say(fresh, "max")
+    node.executor.path(fresh).with_name("memory.current").write_text(f"{charged}\n")
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    slow = Reclaiming(node)
+    node.apply(write(8_000_000, 9_000_000, knob=V2_MEMORY))
+    slow.begun("9000000")
+    node.apply(write(4_000_000, knob=fresh))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while node.said(fresh) != held:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert node.said(V2_MEMORY) == "9000000"
+    slow.end()
+    assert node.said(fresh) == "4000000"
+
+
 def test_what_the_kernel_shows_while_it_reclaims_is_ours(node: Node) -> None:
     """cgroup v2 has the new limit at once and the answer late: nobody else was tighter."""
     node.say(V2_MEMORY, "max")

@@ -112,6 +112,24 @@ def test_where_the_least_limit_cannot_be_told(files: ControlFiles) -> None:
 
 
 @pytest.mark.parametrize(
+    ("knob", "level", "charged", "expected"),
+    [
+        (V2_MEMORY, "memory.current", "5\n", True),
+        (V2_MEMORY, "memory.current", "6\n", False),
+        (V2_MEMORY, "memory.current", "x\n", False),
+        (V2_MEMORY, "memory.usage_in_bytes", "5\n", False),
+        (V1_MEMORY, "memory.usage_in_bytes", "5\n", True),
+        (V1_MEMORY, "memory.usage_in_bytes", "6\n", False),
+        (QUOTA, "memory.current", "5\n", False),
+    ],
+)
+def test_whether_a_limit_fits(files: ControlFiles, knob: Knob, level: str, charged: str, expected: bool) -> None:
+    """The kernel has it at once where no more is charged; what cannot be told may take long."""
+    make(files, knob, "9").with_name(level).write_text(charged)
+    assert files.fits(knob, 5) is expected
+
+
+@pytest.mark.parametrize(
     ("exists", "expected"),
     [("kubepods/besteffort/podx", False), ("kubepods/besteffort", True), ("kubepods", True), ("", False)],
 )
