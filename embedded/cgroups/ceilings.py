@@ -21,6 +21,18 @@ class Ceiling(msgspec.Struct, frozen=True):
     cpu_quota_us: int | None = None
     memory_limit_bytes: int | None = None
 
+    def widest(self, other: Ceiling) -> Ceiling:
+        """What covers both."""
+        return Ceiling(
+            max(self.cpu_shares, other.cpu_shares),
+            _larger(self.cpu_quota_us, other.cpu_quota_us),
+            _larger(self.memory_limit_bytes, other.memory_limit_bytes),
+        )
+
+
+def _larger(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else max(left, right)
+
 
 def shares(cpu_millis: int) -> int:
     """cpu.shares for a CPU request."""

@@ -166,6 +166,12 @@ class RuntimePort(Protocol):
     ) -> ContainerPort | Refused | Missing:
         """Start one container."""
 
+    def bound_pod(self, pod: PodObject, held: PodObject) -> None:
+        """The pod's own cgroup, wide enough for either of these."""
+
+    def resize(self, pod: PodObject, container: PodContainer, container_id: str) -> None:
+        """A running container's amounts. Raises KernelFault where it holds more memory than its new limit, too."""
+
     async def remove_pod(self, pod: PodObject) -> None:
         """Kill whatever is left and remove all but the logs."""
 

@@ -79,6 +79,70 @@ def test_node_metric_and_topology(lending: RunningCluster) -> None:
     assert "node.koordinator.sh/cpu-topology" in topology["metadata"]["annotations"]
 
 
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "grows", "labels": {"koordinator.sh/qosClass": "LS"}},
+    "spec": {
+        "priorityClassName": "koord-prod",
+        "terminationGracePeriodSeconds": 1,
+        "containers": [
+            {
+                "name": "main",
+                "image": "busybox",
+                "command": ["sleep", "1000"],
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            }
+        ],
+    },
+}
+
+
+def reclaimable(cluster: RunningCluster, resource: str) -> Any:
+    """The Decision about the node."""
+    with grpc.insecure_channel(cluster.endpoints["agent_grpc"]) as channel:
+        stub = agent_pb2_grpc.AgentDiagnosticsStub(channel)
+        return stub.ExplainReclaimable(agent_pb2.ExplainReclaimableRequest(resource=resource), timeout=5).decisions[0]
+
+
+def kept(cluster: RunningCluster, resource: str) -> int:
+    """What is not lent for online pods."""
+    terms = reclaimable(cluster, resource).terms
+    return -sum(int(term.value) for term in terms if term.name.startswith("high-priority"))
+
+
+def test_a_service_that_is_resized(lending: RunningCluster) -> None:
+    """kubectl asks for more, the node gives it, and what is lent falls by that; and rises again with less."""
+    configure(lending, enable=True, cpuCalculatePolicy="maxUsageRequest", memoryCalculatePolicy="request")
+    lending.apply(json.dumps(SERVICE))
+    lending.kubectl("wait", "--for=condition=Ready", "pod/grows", "--timeout=60s")
+    assert until(lambda: reclaimable(lending, BATCH[1]).policy == "request" and kept(lending, BATCH[1]) >= 64 << 20)
+    before = {name: kept(lending, name) for name in BATCH}
+    offered = reclaimable(lending, BATCH[1]).value
+
+    def resize(cpu: str, memory: str) -> None:
+        resources = {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+        patch = json.dumps({"spec": {"containers": [resources]}})
+        lending.kubectl("patch", "pod", "grows", "--subresource", "resize", "--patch", patch)
+
+    def held() -> Any:
+        status = json.loads(lending.kubectl("get", "pod", "grows", "-o", "json"))["status"]
+        container = status["containerStatuses"][0]
+        return container["allocatedResources"], container["resources"]["requests"], container["restartCount"]
+
+    # More than a tenth of what is lent, which is told at once.
+    more = {"cpu": "600m", "memory": "4160Mi"}
+    resize(**more)
+    assert until(lambda: held() == (more, more, 0)), held()
+    assert until(lambda: kept(lending, BATCH[1]) == before[BATCH[1]] + (4 << 30)), kept(lending, BATCH[1])
+    assert until(lambda: kept(lending, BATCH[0]) >= before[BATCH[0]] + 400), kept(lending, BATCH[0])
+    assert until(lambda: quantity.parse_units(allocatable(lending)[BATCH[1]]) == offered - (4 << 30))
+    resize("100m", "64Mi")
+    assert until(lambda: kept(lending, BATCH[1]) == before[BATCH[1]]), kept(lending, BATCH[1])
+    lending.kubectl("delete", "pod", "grows", "--wait=false")
+    configure(lending, enable=True, cpuReclaimThresholdPercent=400)
+
+
 @pytest.mark.slow
 def test_the_config_map_rules(lending: RunningCluster) -> None:
     """Off: the keys go and the condition says why. A broken one: what it said stays. On: the keys are back. Gone: off."""

@@ -140,6 +140,13 @@ class HostAlias(msgspec.Struct, frozen=True):
     hostnames: list[str] | None = None
 
 
+class ResizeRule(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a container's resizePolicy."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     image: str = ""
@@ -149,6 +156,7 @@ class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     env_from: list[dict[str, Any]] | None = None
     working_dir: str | None = None
     resources: Resources | None = None
+    resize_policy: list[ResizeRule] | None = None
     volume_mounts: list[VolumeMount] | None = None
     restart_policy: str | None = None
     termination_message_path: str | None = None
@@ -230,6 +238,8 @@ class ReportedContainer(msgspec.Struct, frozen=True, rename="camel"):
     state: AnyState | None = None
     last_state: AnyState | None = None
     container_id: str | None = msgspec.field(name="containerID", default=None)
+    allocated_resources: Quantities | None = None
+    resources: Resources | None = None
 
 
 class ReportedCondition(msgspec.Struct, frozen=True, rename="camel"):

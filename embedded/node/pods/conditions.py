@@ -14,6 +14,7 @@ from embedded.node.objects.times import stamp
 from embedded.node.pods.pod_view import Gate, PodView, initialized
 
 _DISRUPTION = "DisruptionTarget"
+RESIZE_CONDITIONS = ("PodResizePending", "PodResizeInProgress")
 
 
 def conditions(view: PodView, current: str, known: Sequence[ReportedCondition], now: datetime) -> list[dict[str, Any]]:
@@ -41,7 +42,21 @@ def conditions(view: PodView, current: str, known: Sequence[ReportedCondition], 
     conditions = [
         _condition(kind, holds, why, since.get((kind, str(holds))) or stamp(now)) for kind, holds, why in wanted
     ]
-    return conditions + _disruption(view, since.get((_DISRUPTION, "True")) or stamp(now))
+    conditions += _disruption(view, since.get((_DISRUPTION, "True")) or stamp(now))
+    return conditions + _resize(view, {kind: since.get((kind, "True")) or stamp(now) for kind in RESIZE_CONDITIONS})
+
+
+def _resize(view: PodView, changed: dict[str, str]) -> list[dict[str, Any]]:
+    """Those that hold; a strategic merge keeps the others unless it is told to delete them."""
+    states = zip(RESIZE_CONDITIONS, (view.resize.pending, view.resize.in_progress), strict=True)
+    told: list[dict[str, Any]] = []
+    for kind, why in states:
+        if why is not None:
+            words = {"reason": why.reason or None, "message": why.message or None}
+            told.append({"type": kind, "status": "True", "lastTransitionTime": changed[kind], **words})
+        elif view.resize.told:
+            told.append({"$patch": "delete", "type": kind})
+    return told
 
 
 def _disruption(view: PodView, changed: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from embedded.kubernetes_qos import KubernetesQoS
 from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.objects.pod_resources import effective_requests, qos_class
 from embedded.node.pods.admission import Rejection, judge, judge_under_pressure
+from embedded.node.pods.resizing import judge_resize, order
 from embedded.node.pods.statistics import RunningPod
 from embedded.node.pods.worker import PodWorker
 from embedded.node.ports import ContainerPort, Services
@@ -110,6 +111,7 @@ class Kubelet:
                 worker.vanish()
         elif worker:
             worker.update(pod)
+            self._settle_resizes()
         else:
             await self._begin(pod)
 
@@ -121,10 +123,11 @@ class Kubelet:
         self._tasks[pod.uid] = task
         if rejection is None:
             self._settle_burstable(worker)
+            self._settle_resizes()
 
     def _worker(self, pod: PodObject, rejection: Rejection | None) -> PodWorker:
         try:
-            return PodWorker(pod, self._services, rejection, self._settle_burstable)
+            return PodWorker(pod, self._services, rejection, self._freed)
         except Fault as fault:
             return PodWorker(pod, self._services, Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}"))
 
@@ -160,6 +163,31 @@ class Kubelet:
             )
         except Fault as fault:
             return Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
+
+    def _freed(self, worker: PodWorker) -> None:
+        """What it was allocated is there for others."""
+        self._settle_burstable(worker)
+        self._settle_resizes()
+
+    def _settle_resizes(self) -> None:
+        """Pods that want another size get it, or are told why not, in the kubelet's order."""
+        node = self._node()
+        if node is None:
+            return
+        allocatable = parse_resources(node.status.allocatable or {}, "node allocatable")
+        waiting = []
+        for worker in self.workers:
+            if worker.size.resized:
+                waiting.append(worker)
+            else:
+                worker.size.settled()
+        for worker in sorted(waiting, key=lambda each: order(each.pod, each.size.wanted, each.qos)):
+            others = [each.requests for each in self.workers if each is not worker]
+            if why := judge_resize(worker.size.wanted, others, allocatable):
+                worker.size.refuse(why)
+            else:
+                worker.allocate()
+                self._settle_burstable(worker)
 
     def _settle_burstable(self, changed: PodWorker) -> None:
         """The weight of all Burstable pods together follows their requests."""

@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 
 from embedded.kubernetes_qos import KubernetesQoS
-from embedded.node.objects.pod import PodContainer, PodObject, ReportedCondition, ReportedContainer, TerminatedState
+from embedded.node.objects.pod import (
+    PodContainer,
+    PodObject,
+    ReportedCondition,
+    ReportedContainer,
+    Resources,
+    TerminatedState,
+)
 from embedded.node.objects.times import moment, stamp
 from embedded.node.pods.admission import Rejection
 from embedded.node.pods.conditions import conditions
@@ -127,9 +134,17 @@ def _container_status(view: ContainerView) -> dict[str, Any]:
         "state": _state(view.state),
         "lastState": _state(view.last) if view.last else {},
     }
+    if view.allocated is not None:
+        status |= _amounts(view.allocated, view.resources or view.allocated)
     if view.container_id:
         status["containerID"] = CONTAINER_ID_SCHEME + view.container_id
     return status
+
+
+def _amounts(allocated: Resources, in_force: Resources) -> dict[str, Any]:
+    told = {key: amounts for key in ("limits", "requests") if (amounts := getattr(in_force, key))}
+    requested = {"allocatedResources": allocated.requests} if allocated.requests else {}
+    return {**requested, "resources": told}
 
 
 def _state(state: State) -> dict[str, Any]:

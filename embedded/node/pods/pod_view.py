@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from embedded.kubernetes_qos import KubernetesQoS
-from embedded.node.objects.pod import HOST_ADDRESS
+from embedded.node.objects.pod import HOST_ADDRESS, Resources
 from embedded.node.pods.admission import Rejection
 
 # Of a run whose end nobody saw: as if it had been killed.
@@ -40,7 +40,10 @@ State = Waiting | Running | Terminated
 
 
 class ContainerView(msgspec.Struct, frozen=True):
-    """One container as its status shows it; `last` is the run before the current state."""
+    """One container as its status shows it; `last` is the run before the current state.
+
+    `allocated` is what it may have, `resources` what it has; a node that says neither resizes nothing.
+    """
 
     name: str
     image: str
@@ -51,6 +54,8 @@ class ContainerView(msgspec.Struct, frozen=True):
     ready: bool = False
     started: bool = False
     sidecar: bool = False
+    allocated: Resources | None = None
+    resources: Resources | None = None
 
     @property
     def running(self) -> bool:
@@ -71,6 +76,14 @@ class Gate(msgspec.Struct, frozen=True):
     status: str | None
 
 
+class ResizeView(msgspec.Struct, frozen=True):
+    """How far a resize is; `told`: a condition of it may be in the pod's status, and is to go."""
+
+    pending: Rejection | None = None
+    in_progress: Rejection | None = None
+    told: bool = False
+
+
 class PodView(msgspec.Struct, frozen=True):
     """All that a pod's status is made of. `made`: its volumes are there. `over`: no container will ever start again.
 
@@ -87,6 +100,7 @@ class PodView(msgspec.Struct, frozen=True):
     failure: Rejection | None = None
     disruption: str = ""
     gates: tuple[Gate, ...] = ()
+    resize: ResizeView = ResizeView()
     address: str = HOST_ADDRESS
     host_address: str = HOST_ADDRESS
 

@@ -11,7 +11,7 @@ import msgspec
 from embedded.fault import KernelFault, KubernetesFault
 from embedded.node.images.commands import Missing, Refused
 from embedded.node.logs.files import last_words
-from embedded.node.objects.pod import PodContainer, PodObject, ProbeSpec
+from embedded.node.objects.pod import PodContainer, PodObject, ProbeSpec, Resources
 from embedded.node.objects.sources import gather, of_container
 from embedded.node.pods import restarts
 from embedded.node.pods.handlers import Attempts
@@ -59,13 +59,17 @@ class ContainerRunner:
         self._last = view.ended
         self.started = asyncio.Event()
         self._quick_ends = 1 if view.ended else 0
+        self._running_as: PodContainer | None = None
+        self._again = False
+        self.view = msgspec.structs.replace(view, allocated=container.resources or Resources())
 
     async def run(self) -> None:
         while not self._stopping.is_set():
             ended = self.view.ended
-            if ended and not restarts.restarts(self._policy, ended.exit_code):
+            again, self._again = self._again, False
+            if ended and not again and not restarts.restarts(self._policy, ended.exit_code):
                 break
-            if ended:
+            if ended and not again:
                 await self._back_off(ended)
             if not self._stopping.is_set():
                 await self._run_once()
@@ -80,6 +84,24 @@ class ContainerRunner:
         if first:
             self._record("Killing", f"Stopping container {self._container.name}", False)
         self._termination.begin(grace_seconds)
+
+    def begin_resize(self, pod: PodObject, container: PodContainer) -> PodContainer | None:
+        """What it runs as, None while it does not run; from now on it starts as `container`."""
+        self._pod, self._container = pod, container
+        self.view = msgspec.structs.replace(self.view, allocated=container.resources or Resources())
+        return self._running_as
+
+    def on_resized(self, container: PodContainer) -> None:
+        """What runs has the amounts of `container`."""
+        self._running_as = container
+        self.view = msgspec.structs.replace(self.view, resources=container.resources or Resources())
+
+    def restart(self) -> None:
+        """End it, to start it at once with its new amounts."""
+        if not self._again:
+            self._again = True
+            self._record("Killing", f"Container {self._container.name} resize requires restart", False)
+            self._end(self._pod.grace_seconds)
 
     def on_started(self) -> None:
         self.started.set()
@@ -131,6 +153,7 @@ class ContainerRunner:
         attempts = Attempts(self._container, process, self._services.sleep, self._pod.address)
         self._termination = Termination(process, self._pre_stop(attempts))
         self.process = process
+        self.on_resized(self._container)
         self._record("Pulled", f'Container image "{self._container.image}" already present on machine', False)
         self._record("Created", f"Created container: {name}", False)
         self._record("Started", f"Started container {name}", False)
@@ -140,7 +163,8 @@ class ContainerRunner:
             ending = await process.wait()
         finally:
             self._termination.close()
-            self._termination = self.process = None
+            self._termination = self.process = self._running_as = None
+            self.view = msgspec.structs.replace(self.view, resources=None)
             care.cancel()
             await asyncio.gather(care, return_exceptions=True)
         finished = self._services.now()

@@ -16,9 +16,11 @@ from embedded.node.objects.pod_resources import effective_requests, qos_class
 from embedded.node.objects.sources import VolumeNotReady
 from embedded.node.objects.times import moment
 from embedded.node.pods.admission import Rejection
+from embedded.node.pods.conditions import RESIZE_CONDITIONS
 from embedded.node.pods.event_limit import EventLimit
+from embedded.node.pods.pod_size import PodSize
 from embedded.node.pods.pod_status import initial_views, pod_status, rejected_status
-from embedded.node.pods.pod_view import ContainerView, Gate, PodView, Terminated
+from embedded.node.pods.pod_view import ContainerView, Gate, PodView, ResizeView, Terminated
 from embedded.node.pods.pod_volumes import PodVolumes
 from embedded.node.pods.runner import START_ERROR_EXIT_CODE, ContainerRunner
 from embedded.node.pods.sequence import ContainerSequence
@@ -64,9 +66,11 @@ class PodWorker:
         self.quiet = asyncio.Event()
         self._budget = EventLimit(services.now())
         self.qos = KubernetesQoS.BEST_EFFORT if rejection else qos_class(pod)
-        self.requests = ResourceVector() if rejection else effective_requests(pod)
         if not self._over:
-            self.pod = pod = services.runtime.adapted(pod)
+            pod = services.runtime.adapted(pod)
+        self.size = PodSize(pod, services, self._record, self._publish)
+        self._resize_told = any(each.type in RESIZE_CONDITIONS for each in self._conditions)
+        self.pod = pod = self.size.pod
         main, init = initial_views(pod, services.now())
         init_policy = "Never" if pod.spec.restart_policy == "Never" else "OnFailure"
         self._sequence = ContainerSequence(
@@ -74,6 +78,12 @@ class PodWorker:
             self._make_runners(pod.spec.containers, main, pod.spec.restart_policy),
             lambda: self.pod.grace_seconds,
         )
+        self.size.have(self._sequence.all)
+
+    @property
+    def requests(self) -> ResourceVector:
+        """What it is allocated."""
+        return ResourceVector() if self._rejection else effective_requests(self.pod)
 
     @property
     def holds_resources(self) -> bool:
@@ -92,7 +102,7 @@ class PodWorker:
     def update(self, pod: PodObject) -> None:
         """The object changed; its deletion, deadline and the gates of its readiness matter to a running pod."""
         deadline = self.pod.spec.active_deadline_seconds
-        self.pod = pod if self._over else self._services.runtime.adapted(pod)
+        self.pod = pod if self._over else self.size.follow(self._services.runtime.adapted(pod))
         if self._running and pod.spec.active_deadline_seconds != deadline:
             self._arm_deadline()
         self._refuse_ephemeral()
@@ -102,6 +112,10 @@ class PodWorker:
         if pod.deleting:
             self._leaving.set()
             self.stop(pod.grace_seconds)
+
+    def allocate(self) -> None:
+        """Give the pod the size that is wanted."""
+        self.pod = self.size.allocate()
 
     def evict(self, message: str) -> None:
         """End a pod of this node for the node's own sake; it has a second, and Failed is how it ends."""
@@ -182,13 +196,17 @@ class PodWorker:
             fresh.cancel()
         await self._services.runtime.remove_pod(self.pod)
         self._over = True
+        self.size.close()
         self._publish()
         self._finished(self)
 
     async def _made(self) -> bool:
         while not self._stopping.is_set():
             try:
-                self._made_once = await self._volumes.make(self.pod, self._stopping.is_set)
+                made = self.pod
+                self._made_once = await self._volumes.make(made, self._stopping.is_set)
+                self.size.made(made)
+                self.size.act()
                 return self._made_once
             except VolumeNotReady as reason:
                 self._record("FailedMount", str(reason), True)
@@ -265,15 +283,27 @@ class PodWorker:
             over=self._over,
             failure=self._failure if self._over else None,
             disruption=self._disruption,
+            resize=self._resize_view(),
             gates=_gates(self.pod),
             address=self.pod.address,
             host_address=self.pod.host_address,
         )
         status = pod_status(view, self.pod.spec.restart_policy, self._conditions, self._services.now())
         self._conditions = [
-            ReportedCondition(each["type"], each["status"], each["lastTransitionTime"]) for each in status["conditions"]
+            ReportedCondition(each["type"], each["status"], each["lastTransitionTime"])
+            for each in status["conditions"]
+            if "status" in each
         ]
         self._reporter.offer(status)
+
+    def _resize_view(self) -> ResizeView:
+        pending, in_progress = self.size.pending, self.size.in_progress
+        self._resize_told |= pending is not None or in_progress is not None
+        return ResizeView(pending, in_progress, self._resize_told)
+
+    def _changed(self) -> None:
+        self._publish()
+        self.size.act()
 
     def _record(self, reason: str, message: str, warning: bool) -> None:
         if self._budget.take(self._services.now()):
@@ -289,7 +319,7 @@ class PodWorker:
                 view,
                 self._services,
                 policy="Always" if view.sidecar else policy,
-                changed=self._publish,
+                changed=self._changed,
                 record=self._record,
             )
             for container, view in zip(containers, views, strict=True)

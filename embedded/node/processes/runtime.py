@@ -116,6 +116,23 @@ class ProcessRuntime:
         except OSError as error:
             raise KernelFault(error.filename or str(self._home(pod)), f"cannot be made: {error.strerror}") from error
 
+    def bound_pod(self, pod: PodObject, held: PodObject) -> None:
+        path, ceiling = self._pod_path(pod), pod_ceiling(pod).widest(pod_ceiling(held))
+        self._check_memory("pod", path, ceiling)
+        self._cgroups.set_ceiling(path, ceiling)
+
+    def resize(self, pod: PodObject, container: PodContainer, container_id: str) -> None:
+        path, ceiling = self._layout.container(qos_class(pod), pod.uid, container_id), container_ceiling(container)
+        self._check_memory(f'container "{container.name}"', path, ceiling)
+        self._cgroups.set_ceiling(path, ceiling)
+
+    def _check_memory(self, what: str, path: str, ceiling: Ceiling) -> None:
+        """The kernel would kill, or refuse, as the kubelet knows, too (`validateMemoryResizeAction`)."""
+        limit, use = ceiling.memory_limit_bytes, self._cgroups.use(path)
+        if limit is not None and use is not None and use.working_set_bytes > limit:
+            amounts = f"memory limit ({limit}) below current usage ({use.working_set_bytes})"
+            raise KernelFault(path, f"attempting to set {what} {amounts}")
+
     def write_files(self, pod: PodObject, sources: Sources) -> None:
         """What the pod's volumes are to hold now; a volume that holds it already is left alone."""
         volumes.write_files(pod, self._places(pod), sources, self._allocatable)

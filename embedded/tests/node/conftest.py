@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from embedded.fault import KubernetesFault
+from embedded.fault import KernelFault, KubernetesFault
 from embedded.node.images.commands import Missing, Refused
 from embedded.node.objects.pod import NodeObject, PodContainer, PodObject
 from embedded.node.objects.sources import SourceRef, Sources, TokenRef, VolumeNotReady
@@ -138,6 +138,10 @@ class FakeContainer:
             self._ended.set_result(Exit(code, oom_killed))
 
 
+def _cpus(containers: list[PodContainer]) -> list[str]:
+    return [str(((each.resources and each.resources.requests) or {}).get("cpu", "")) for each in containers]
+
+
 class FakeRuntime:
     """Containers that exist only here; `refusals` answers a start by container name."""
 
@@ -153,6 +157,8 @@ class FakeRuntime:
         self.burstable_millis: list[int] = []
         self._directory = directory
         self.written: list[Sources] = []
+        self.sizes: list[tuple[Any, ...]] = []
+        self.resize_fault = ""
 
     def adapted(self, pod: PodObject) -> PodObject:
         return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, pod_ip=ADDRESS))
@@ -174,6 +180,14 @@ class FakeRuntime:
         self.started.append(FakeContainer(container.name, restart_count, self.stubborn))
         self.started[-1].answers = self.answers
         return self.started[-1]
+
+    def bound_pod(self, pod: PodObject, held: PodObject) -> None:
+        self.sizes.append(("pod", _cpus(held.spec.containers), _cpus(pod.spec.containers)))
+
+    def resize(self, pod: PodObject, container: PodContainer, container_id: str) -> None:
+        if self.resize_fault:
+            raise KernelFault("memory.max", self.resize_fault)
+        self.sizes.append((container_id, *_cpus([container])))
 
     def container_ended(self, pod: PodObject, container: str, restart_count: int) -> None:
         self.logs_closed.append(container)

@@ -142,3 +142,15 @@ def test_oom_score(pod: Any, qos: KubernetesQoS, memory: str, score: int) -> Non
     """The kubelet's order of victims on a machine with 4 GiB."""
     one = pod(containers=[container({"memory": memory})]).spec.containers[0]
     assert pod_resources.oom_score(one, qos, 4 << 30) == score
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "widest"),
+    [
+        pytest.param(Ceiling(2, 10_000, 5), Ceiling(4, 8_000, 6), Ceiling(4, 10_000, 6), id="the larger of each"),
+        pytest.param(Ceiling(2, None, 5), Ceiling(2, 8_000, None), Ceiling(2), id="none is the largest"),
+    ],
+)
+def test_widest(left: Ceiling, right: Ceiling, widest: Ceiling) -> None:
+    """What covers both, whichever is asked."""
+    assert left.widest(right) == right.widest(left) == widest

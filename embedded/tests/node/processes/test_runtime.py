@@ -476,3 +476,36 @@ def test_what_a_dead_node_left_mounted_goes(runtime: ProcessRuntime, pod: Any, t
     assert (tmp_path / "volumes" / "u-1" / "mem").is_mount()
     runtime.keep_only(set())
     assert not (tmp_path / "volumes" / "u-1").exists()
+
+
+def test_resize(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:
+    """A running container and its pod get other values, up and down; what is held in memory is not cut into."""
+
+    def sized(cpu: str, memory: str) -> Any:
+        resources = {"requests": {"cpu": cpu, "memory": "8Mi"}, "limits": {"cpu": cpu, "memory": memory}}
+        script = "python3 -c \"b = bytearray(64 << 20); print('up', flush=True); import time; time.sleep(1000)\""
+        return pod(containers=shell(script, image="python:3", resources=resources))
+
+    first = sized("500m", "128Mi")
+    path = f"{cgroups.layout.kubepods}/burstable/podu-1"
+    seen: list[tuple[str, ...]] = []
+
+    async def resize(process: ContainerProcess) -> None:
+        await until(lambda: "up" in output(runtime, first))
+        held = first
+        for wanted in (sized("1500m", "256Mi"), sized("250m", "96Mi")):
+            runtime.bound_pod(wanted, held)
+            runtime.resize(wanted, wanted.spec.containers[0], process.container_id)
+            runtime.bound_pod(wanted, wanted)
+            held = wanted
+            for each in (path, f"{path}/{process.container_id}"):
+                knobs = (("cpu", "cpu.shares"), ("cpu", "cpu.cfs_quota_us"), ("memory", "memory.limit_in_bytes"))
+                seen.append(tuple((cgroups.read(controller, each, knob) or "").strip() for controller, knob in knobs))
+        small = sized("250m", "16Mi")
+        runtime.bound_pod(small, held)
+        with pytest.raises(KernelFault, match=r'attempting to set container "main" memory limit \(16777216\) below'):
+            runtime.resize(small, small.spec.containers[0], process.container_id)
+        process.kill()
+
+    assert run(runtime, first, resize) == Exit(137)
+    assert seen == [("1536", "150000", str(256 << 20))] * 2 + [("256", "25000", str(96 << 20))] * 2
