@@ -145,6 +145,8 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     init_container_statuses: list[ContainerStatus] | None = None
     nominated_node_name: str = ""
     start_time: Time | None = None
+    allocated_resources: Quantities | None = None
+    resources: Resources | None = None
 
 
 class Pod(msgspec.Struct, frozen=True):

@@ -52,7 +52,10 @@ class PodSpec(msgspec.Struct, frozen=True):
     """What a pod asks for; fields that the scheduler alone reads are empty in an agent."""
 
     requests: ResourceVector = ResourceVector()
-    """Kubernetes' effective request in base units: containers, sidecars, init maximum, overhead."""
+    """Kubernetes' effective request in base units: containers, sidecars, init maximum, overhead; while it is resized in
+    place the most of what is wanted, promised and in force."""
+    certain: ResourceVector | None = None
+    """The least of these while it is resized, None while it is not."""
     limits: ResourceVector = ResourceVector()
     """What the containers may use together, in base units."""
     scored: ResourceVector = ResourceVector()

@@ -312,19 +312,25 @@ def _learned(pod: Pod, fresh: Mapping[str, Model], now: float, policy: Predictio
 
 def _by_pods(resource: _Resource, pods: list[Pod], learned: Mapping[str, Model]) -> _Predictor:
     requests = {pod.uid: pod.spec.requests[resource.name] for pod in pods}
+    certain = {pod.uid: _certain(pod, resource) for pod in pods}
     peaks = {uid: resource.with_margin(resource.percentile(model)) for uid, model in learned.items()}
     standing_in = sum(amount for uid, amount in requests.items() if uid not in peaks)
-    above = sum(max(amount - requests[uid], 0) for uid, amount in peaks.items())
+    above = sum(max(amount - certain[uid], 0) for uid, amount in peaks.items())
     cold_note = f"{len(pods) - len(learned)} pods watched too briefly, or leaving, count with their request"
     peak = TermSum()
     peak.add("learned peaks", sum(peaks.values()), f"{len(learned)} pods, {resource.note}")
     peak.add("requests of other pods", standing_in, cold_note)
     left = TermSum()
-    left.add("requests", sum(requests.values()), f"{len(pods)} production pods")
+    left.add("requests", sum(certain.values()), f"{len(pods)} production pods")
     left.add("learned peaks", -sum(peaks.values()), f"{len(learned)} pods, {resource.note}")
-    left.add("requests of other pods", -standing_in, cold_note)
+    left.add("requests of other pods", -sum(held for uid, held in certain.items() if uid not in peaks), cold_note)
     left.add("peaks above request", above, "a pod that needs more than it asked for leaves nothing, not less")
     return _Predictor("pods", peak, resource.bounded(left, peak))
+
+
+def _certain(pod: Pod, resource: _Resource) -> int:
+    """Of a pod that is being resized the least: what it is only promised is nobody's yet, and not there to be lent."""
+    return (pod.spec.requests if pod.spec.certain is None else pod.spec.certain)[resource.name]
 
 
 def _by_bands(resource: _Resource, pods: list[Pod], bands: Mapping[str, Model], warm: bool) -> _Predictor:
@@ -333,7 +339,7 @@ def _by_bands(resource: _Resource, pods: list[Pod], bands: Mapping[str, Model], 
     total = sum(peaks.values())
     margin = resource.with_margin(total) - total
     peak, left = TermSum(), TermSum()
-    left.add("requests", sum(pod.spec.requests[resource.name] for pod in staying), f"{len(staying)} production pods")
+    left.add("requests", sum(_certain(pod, resource) for pod in staying), f"{len(staying)} production pods")
     for terms, sign in ((peak, 1), (left, -1)):
         for name, amount in peaks.items():
             terms.add(name, sign * amount, f"p{resource.percentile_pct}")

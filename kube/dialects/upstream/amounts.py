@@ -6,7 +6,7 @@ Source: k8s.io/component-helpers/resource (PodRequests, PodLimits) and kube-sche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -21,6 +21,7 @@ _SCORED = {CPU: SCORED_CPU_MILLIS, MEMORY: SCORED_MEMORY_BYTES}
 _NOTHING = ResourceVector()
 _RESIZED = (CPU, MEMORY)
 _UNTOLD = objects.PodStatus()
+_Counted = Callable[..., int]
 _QOS = {member.value: member for member in KubernetesQoS}
 
 
@@ -34,6 +35,8 @@ class WrittenAmounts(msgspec.Struct, frozen=True):
     init: tuple[Container, ...]
     whole: Container
     overhead: ResourceVector
+    resized: bool = False
+    """Something else is wanted than promised or in force."""
 
     def requests(self) -> ResourceVector:
         """Kubernetes' effective request.
@@ -87,22 +90,48 @@ class WrittenAmounts(msgspec.Struct, frozen=True):
         return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
 
 
-def amounts_of(spec: objects.PodSpec, where: str, status: objects.PodStatus = _UNTOLD) -> WrittenAmounts:
-    """Containers request what counts while they are resized in place, too: the most of what is wanted, what the kubelet
-    promised and what is in force; what it refused for good (Infeasible) is only wanted.
+def amounts_of(
+    spec: objects.PodSpec, where: str, status: objects.PodStatus = _UNTOLD, least: bool = False
+) -> WrittenAmounts:
+    """Containers, and the pod as a whole, request what counts while they are resized in place, too: the most of what is
+    wanted, what the kubelet promised and what is in force; what it refused for good (Infeasible) is only wanted.
 
+    `least`: the least of the three, which they have for certain.
     Raises ConfigurationFault naming the pod `where`, the container and the resource that cannot be read.
-    Source: k8s.io/component-helpers/resource (UseStatusResources), KEP-1287.
+    Source: k8s.io/component-helpers/resource (UseStatusResources), KEP-1287, KEP-5419.
     """
     told = {item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
     refused = any(each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ())
-    init = (_resized(_init_container(item, where), item, told, where, refused) for item in spec.init_containers or ())
+    counts: _Counted = min if least else _refused if refused else max
+
+    changed = []
+
+    def resized(
+        asked: Container,
+        source: objects.Resources | None,
+        status: objects.ContainerStatus | objects.PodStatus | None,
+        field: str,
+    ) -> Container:
+        found = _resized(asked, source, status, field, counts)
+        changed.append(found is not asked)
+        return found
+
+    def container(asked: Container, source: objects.Container) -> Container:
+        return resized(asked, source.resources, told.get(source.name), f"{where}: status of container {source.name}")
+
+    whole = _asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container("")
     return WrittenAmounts(
-        containers=tuple(_resized(_container(item, where), item, told, where, refused) for item in spec.containers),
-        init=tuple(init),
-        whole=_asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container(""),
+        containers=tuple(container(_container(item, where), item) for item in spec.containers),
+        init=tuple(container(_init_container(item, where), item) for item in spec.init_containers or ()),
+        whole=resized(whole, spec.resources, status, f"{where}: status") if spec.resources else whole,
         overhead=parse_resources(spec.overhead, f"{where}: spec.overhead") if spec.overhead else _NOTHING,
+        resized=any(changed),
     )
+
+
+def _refused(*amounts: int) -> int:
+    """Of what is wanted, and then what the kubelet holds."""
+    return max(amounts[1:])
 
 
 def _container(source: objects.Container, where: str) -> Container:
@@ -116,25 +145,28 @@ def _init_container(source: objects.Container, where: str) -> Container:
 
 def _resized(
     asked: Container,
-    source: objects.Container,
-    statuses: Mapping[str, objects.ContainerStatus],
-    where: str,
-    refused: bool,
+    source: objects.Resources | None,
+    told: objects.ContainerStatus | objects.PodStatus | None,
+    field: str,
+    counts: _Counted,
 ) -> Container:
     """Nothing but CPU and memory is ever resized."""
-    told = statuses.get(source.name)
     if told is None:
         return asked
-    wanted = source.resources.requests if source.resources else None
+    wanted = source.requests if source else None
     in_force = told.resources.requests if told.resources else None
     if all(amounts in (None, wanted) for amounts in (told.allocated_resources, in_force)):
         return asked
-    field = f"{where}: status of container {source.name}"
-    promised = parse_resources(told.allocated_resources or {}, f"{field}.allocatedResources")
-    held = promised.maximum(parse_resources(in_force or {}, f"{field}.resources.requests"))
-    counted = {name: held[name] if refused else max(held[name], asked.requests[name]) for name in _RESIZED}
-    requests = {**asked.requests.amounts, **{name: amount for name, amount in counted.items() if name in held}}
-    return msgspec.structs.replace(asked, requests=ResourceVector(requests))
+    held = [
+        parse_resources(told.allocated_resources or {}, f"{field}.allocatedResources"),
+        parse_resources(in_force or {}, f"{field}.resources.requests"),
+    ]
+    counted = {
+        name: counts(asked.requests[name], *(each[name] for each in held if name in each))
+        for name in _RESIZED
+        if any(name in each for each in held)
+    }
+    return msgspec.structs.replace(asked, requests=ResourceVector({**asked.requests.amounts, **counted}))
 
 
 def _asked(source: objects.Resources | None, name: str, field: str) -> Container:

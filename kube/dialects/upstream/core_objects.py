@@ -76,8 +76,10 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
     metadata, spec = source.metadata, source.spec
     where, labels, annotations = _where(metadata), metadata.labels or {}, metadata.annotations or {}
     requests = amounts.requests()
+    certain = amounts_of(spec, where, source.status, least=True).requests() if amounts.resized else None
     return PodSpec(
         requests=requests,
+        certain=certain,
         limits=amounts.limits(),
         scored=amounts.scored(requests),
         containers=amounts.containers,

@@ -124,6 +124,17 @@ def test_cpu(build: Any, second: dict[str, Any], models: dict[str, Model], left:
     assert found.decisions[0].policy == by
 
 
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_pod_that_is_resized_lends_nothing_it_does_not_have_yet(build: Any, learned: bool) -> None:
+    """It is kept room for what it wants, and leaves of what it has: 1000 m of which it wants 3000."""
+    models = {"uid-web": model(100), **({"uid-db": model(100)} if learned else {})}
+    as_before = predicted((pod(build, "web"), pod(build, "db")), models)
+    growing = pod(build, "db", cpu=3000, certain=ResourceVector({CPU: 1000, MEMORY: GIB}))
+    found = predicted((pod(build, "web"), growing), models)
+    assert found.prod_reclaimable == as_before.prod_reclaimable
+    assert found.prod_peak.cpu_millis == as_before.prod_peak.cpu_millis + (0 if learned else 2000)
+
+
 def test_terms_by_pods(build: Any, terms: Any) -> None:
     """Each part of the chosen predictor, signed; the other one's value stands beside it."""
     pods = (pod(build, "web"), pod(build, "db", cpu=50), pod(build, "new", cpu=300, created_seconds=NOW))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
+from kube.dialects.upstream import core_objects
 from kube.dialects.upstream.amounts import SCORED_CPU_MILLIS, SCORED_MEMORY_BYTES, WrittenAmounts, amounts_of
 from model.pod.spec import Container
 from model.resources import CPU, MEMORY, PODS, ResourceVector
@@ -126,6 +127,40 @@ def test_resized_in_place(
     read = msgspec.convert(spec, objects.PodSpec)
     found = amounts_of(read, "Pod ns/p", msgspec.convert(status, objects.PodStatus)).requests()
     assert (found[CPU], found[MEMORY], found["kubernetes.io/batch-cpu"]) == (millis, size, 7)
+
+
+LEAST: dict[str, tuple[dict[str, Any], dict[str, Any], int | None]] = {
+    "nothing told": (SMALL, {}, None),
+    "as wanted": (SMALL, {"containerStatuses": [told("c", SMALL, SMALL)]}, None),
+    "larger, deferred": (LARGE, {"conditions": [DEFERRED], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
+    "larger, not in force yet": (LARGE, {"containerStatuses": [told("c", LARGE, SMALL)]}, 100),
+    "larger, refused": (LARGE, {"conditions": [INFEASIBLE], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
+    "smaller, not promised yet": (SMALL, {"containerStatuses": [told("c", LARGE, LARGE)]}, 100),
+}
+
+
+@pytest.mark.parametrize(("wanted", "status", "millis"), LEAST.values(), ids=LEAST.keys())
+def test_what_a_pod_has_for_certain(wanted: dict[str, Any], status: dict[str, Any], millis: int | None) -> None:
+    """The least of what is wanted, promised and in force, told of pods that are resized alone."""
+    body = {"spec": {"containers": [asks(wanted)]}, "status": status}
+    found = core_objects.pod(msgspec.convert(body, objects.Pod)).spec
+    assert (found.certain and found.certain[CPU]) == millis
+
+
+WHOLE: dict[str, tuple[dict[str, Any], int]] = {
+    "nothing told": ({}, 1000),
+    "promised": ({"allocatedResources": {"cpu": 2}}, 2000),
+    "in force": ({"allocatedResources": {"cpu": 1}, "resources": {"requests": {"cpu": 3}}}, 3000),
+    "refused": ({"conditions": [INFEASIBLE], "allocatedResources": {"cpu": "500m"}}, 500),
+}
+
+
+@pytest.mark.parametrize(("status", "millis"), WHOLE.values(), ids=WHOLE.keys())
+def test_a_pod_that_is_resized_as_a_whole(status: dict[str, Any], millis: int) -> None:
+    """By what its status says of the pod, as kube-scheduler with InPlacePodLevelResourcesVerticalScaling."""
+    spec = msgspec.convert({"containers": [asks()], "resources": {"requests": {"cpu": 1}}}, objects.PodSpec)
+    found = amounts_of(spec, "Pod ns/p", msgspec.convert(status, objects.PodStatus))
+    assert found.requests()[CPU] == millis
 
 
 def test_other_resources_are_scored_as_asked() -> None:
