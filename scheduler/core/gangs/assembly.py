@@ -75,7 +75,7 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def asks(self) -> int:
         """How often filters are asked to place all: once a class, once a member with terms about other pods."""
-        sets = zip(self.classes, self.workload.pod_sets, strict=True)
+        sets = zip(self.classes, self.workload.pod_sets, strict=False)  # a broken candidate is set aside elsewhere
         return sum(1 if pod_class.interpod == NO_INTERPOD else pods.count for pod_class, pods in sets)
 
     @property

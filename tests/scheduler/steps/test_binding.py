@@ -47,7 +47,7 @@ class Scene:
         candidate = self.candidate(subject)
         outcome = place(self.working, candidate)
         assert isinstance(outcome, Placed)
-        placing = self.binding.prepared(candidate, outcome, self.snapshot)
+        placing = self.binding.prepared(candidate, outcome, self.working)
         assert self.cache.ledger.charge(outcome.assignments[0].uid) is None
         return self.binding.assume(self.working, candidate, placing, 7.0)
 
@@ -102,5 +102,5 @@ def test_a_pod_that_is_gone() -> None:
     assert isinstance(outcome, Placed)
     scene.cache.apply(facts.PodSeen(Change(ChangeKind.DELETED, train(2)[1])))
     with pytest.raises(LookupError, match="uid-t1 was placed but is not in the cache"):
-        scene.binding.prepared(candidate, outcome, scene.snapshot)
+        scene.binding.prepared(candidate, outcome, scene.working)
     assert scene.cache.ledger.charge("uid-t0") is None
