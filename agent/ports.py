@@ -18,6 +18,7 @@ from agent.core.limit.brake import decision as brake_decision
 from agent.core.limit.decide import LimitFacts, NodeLimits
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
+from agent.core.limit.shrink import ReclaimAnswer, ReclaimOrder, ShrinkFacts, Shrinking, ShrinkMemory
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, KnobReading, Observation, Places
 from agent.core.observe.prediction import Prediction, PredictionFacts
@@ -98,6 +99,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
         lent: tuple[Decision, ...],
         ordered: tuple[EvictionOutcome, ...],
         kills: tuple[Kill, ...],
+        shrinking: Shrinking,
     ) -> EvictionFacts:
         """What evicting depends on beside the observation."""
         return EvictionFacts(
@@ -109,7 +111,12 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             costs=self.costs,
             outcomes=ordered,
             kills=kills,
+            shrinking=shrinking,
         )
+
+    def for_shrinking(self, answers: tuple[ReclaimAnswer, ...]) -> ShrinkFacts:
+        """What shrinking depends on beside the observation."""
+        return ShrinkFacts(self.settings.eviction, self.pods, answers)
 
     def for_lending(self, metric: NodeMetric | None, now: float, barred: ResourceVector = _NOTHING) -> LendingFacts:
         """What lending depends on, with use as the node itself measured it; what no pod may have is reserved."""
@@ -173,7 +180,8 @@ class WriteOutcome(msgspec.Struct, frozen=True):
 class TickResult(msgspec.Struct, frozen=True):
     """Everything one tick saw, decided and did; `used` is the state behind `usage`, for statistics on demand.
 
-    `kills` and `ordered` are what came of the last resort and of evictions since the tick before.
+    `kills`, `ordered` and `reclaimed` are what came of the last resort, of evictions and of reclaim since the tick
+    before, `shrink` is what that amounts to.
     """
 
     observation: Observation
@@ -193,6 +201,8 @@ class TickResult(msgspec.Struct, frozen=True):
     degraded_reason: str
     unenforced: tuple[UnenforcedLimit, ...] = ()
     offered: NodeOffer = NodeOffer()
+    reclaimed: tuple[ReclaimAnswer, ...] = ()
+    shrink: ShrinkMemory = ShrinkMemory()
 
     @property
     def ready(self) -> tuple[str, str, str]:
@@ -296,6 +306,16 @@ class Evictor(Protocol):
         ...
 
 
+class Reclaimer(Protocol):
+    """Has the kernel reclaim memory of single pods; never waits."""
+
+    def submit(self, orders: tuple[ReclaimOrder, ...]) -> None: ...
+
+    def drain(self) -> tuple[ReclaimAnswer, ...]:
+        """What came of orders since the last call."""
+        ...
+
+
 class TickPorts(msgspec.Struct, frozen=True):
     """Everything a tick reads from and acts on."""
 
@@ -304,6 +324,7 @@ class TickPorts(msgspec.Struct, frozen=True):
     executor: Executor
     brake: Brake
     evictor: Evictor
+    reclaimer: Reclaimer
 
 
 class Sink(Protocol):

@@ -10,6 +10,7 @@ from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, E
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
+from agent.core.limit.shrink import ReclaimAnswer, ReclaimOrder
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, Observation, Places
 from agent.core.observe.prediction import PredictionState
@@ -76,9 +77,26 @@ class Recording:
         return self._now.ordered
 
     @property
+    def reclaimed(self) -> tuple[ReclaimAnswer, ...]:
+        return self._now.reclaimed
+
+    @property
     def _now(self) -> RecordedTick:
         assert self.tick is not None
         return self.tick
+
+
+class _RecordedReclaimer:
+    """What came of reclaim when it was really asked for."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def submit(self, orders: tuple[ReclaimOrder, ...]) -> None:
+        """Nothing is reclaimed."""
+
+    def drain(self) -> tuple[ReclaimAnswer, ...]:
+        return self._recording.reclaimed
 
 
 class _RecordedEvictor:
@@ -105,7 +123,8 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
     recording, tick, learned = Recording(), None, PredictionState()
     for line in read(lines, where):
         if isinstance(line, JournalHead):
-            ports = TickPorts(recording, recording, recording, recording, _RecordedEvictor(recording))
+            evictor, reclaimer = _RecordedEvictor(recording), _RecordedReclaimer(recording)
+            ports = TickPorts(recording, recording, recording, recording, evictor, reclaimer)
             tick = Tick(line.layout, _settings_of(line, other), ports, (recording,))
             tick.state = line.state if other is None else _state_under(line, other, learned)
             continue

@@ -18,6 +18,7 @@ from agent.core.lend.unenforced import (
 )
 from agent.core.limit.decide import LimitMemory, claims_due, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
+from agent.core.limit.shrink import Shrinking, ShrinkMemory, decide_shrinking
 from agent.core.observe.layout import Layout
 from agent.core.observe.node_metric import live_metric
 from agent.core.observe.prediction import PredictionState
@@ -37,6 +38,7 @@ class TickState(msgspec.Struct, frozen=True):
     eviction: EvictionMemory = EvictionMemory()
     enforcement: EnforcementMemory = EnforcementMemory()
     offer: OfferMemory = OfferMemory()
+    shrink: ShrinkMemory = ShrinkMemory()
 
 
 class Tick:
@@ -60,6 +62,7 @@ class Tick:
         owned = ports.executor.readings(knobs_to_read(*wanted), claims_due(*wanted))
         observation = ports.observer.observe(facts, owned)
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
+        reclaimed = ports.reclaimer.drain()
         # 2 estimate usage and windows, foresee production peaks
         used, usage = measure(
             state.usage, observation, windows_of(facts.settings.colocation, self._settings.tick_seconds)
@@ -71,18 +74,23 @@ class Tick:
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
         known = facts.for_lending(metric, observation.at_seconds, observation.barred)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
-        # 4 decide limits and evictions
+        # 4 decide limits, what to reclaim, and evictions
         limited, limits = decide_limits(state.limits, self._layout, observation, usage, about_limits)
-        about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
-        sends = self._settings.mode is not Mode.OBSERVE
+        sends, shrunk, shrinking = self._settings.mode is not Mode.OBSERVE, state.shrink, Shrinking()
+        if sends:
+            shrunk, shrinking = decide_shrinking(
+                state.shrink, self._layout, observation, facts.for_shrinking(reclaimed)
+            )
+        about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills, shrinking)
         evicting, evictions = decide_evictions(state.eviction, observation, usage, about_evictions, sends=sends)
-        self.state = TickState(used, trained, limited, evicting, state.enforcement, state.offer)
+        self.state = TickState(used, trained, limited, evicting, state.enforcement, state.offer, shrunk)
         # 5 plan writes
         writes = plan(limits.limits, observation.knobs)
         # 6 act
         outcomes = ports.executor.apply(writes, observation.brake_cuts)
         ports.brake.arm(limits.watch(evictions.last_resort))
         ports.evictor.submit(evictions.requests, evicting.record)
+        ports.reclaimer.submit(shrinking.orders)
         # lend no more than requested where a limit is not in force
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
         enforcement, unenforced = find_unenforced(
@@ -119,6 +127,8 @@ class Tick:
             degraded_reason=why,
             unenforced=unenforced,
             offered=offered,
+            reclaimed=reclaimed,
+            shrink=shrunk,
         )
         for sink in self._sinks:
             sink.take(result)

@@ -144,6 +144,8 @@ AGENT = MetricTable(
             unit=_AMOUNT,
         ),
         _gauge("read_back_bytes", "Memory online pods read back within 10 s after it was taken.", "reason"),
+        _counter("reclaimed_bytes_total", "Memory reclaimed of best-effort pods before anybody was evicted."),
+        _counter("reclaim_steps_total", "Steps of that, by whether half of what was asked was freed.", "outcome"),
         _counter("evictions_total", "Orders to notify or evict a pod, by what came of them.", "reason", "outcome"),
         _counter("evictions_dropped_total", "Orders that found no room in the queue."),
         _gauge("evictions_pending", "Pods told to go that are not gone yet."),

@@ -82,6 +82,10 @@ class Reason(StrEnum):
     EVICTION_PENDING = "EvictionPending"
     NO_VICTIM = "NoVictim"
     EVICTION_NOT_HELPFUL = "EvictionNotHelpful"
+    SHRINKING = "Shrinking"
+    SHRINK_EXHAUSTED = "ShrinkExhausted"
+    SHRINK_UNSUPPORTED = "ShrinkUnsupported"
+    NO_SWAP = "NoSwap"
 
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -197,6 +201,10 @@ _WORDS: dict[Reason, str] = {
     Reason.EVICTION_PENDING: "what is being evicted frees enough",
     Reason.NO_VICTIM: "no pod that may be evicted frees what is missing",
     Reason.EVICTION_NOT_HELPFUL: "all pods that may be evicted free too little of what is missing, so none is",
+    Reason.SHRINKING: "cold memory of best-effort pods is reclaimed first",
+    Reason.SHRINK_EXHAUSTED: "no best-effort pod gives memory back without losing what it uses",
+    Reason.SHRINK_UNSUPPORTED: "this kernel reclaims no memory of single pods (memory.reclaim: cgroup v2, Linux 5.19)",
+    Reason.NO_SWAP: "no swap is free, so that reclaim frees nothing of what is in use",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
     Reason.NODE_SELECTOR_MISMATCH: "no node has the labels that the pod selects",

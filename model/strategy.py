@@ -256,6 +256,17 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "missing, or of what is left of memory where that is less; 0: whoever frees anything goes."
         ),
     ] = 5
+    shrink_margin_pct: Annotated[
+        _Share | None,
+        Meta(
+            description="Cold memory of best-effort pods is reclaimed from so many percent of the node below "
+            "memory_threshold_pct on (cgroup v2 with swap); none: never."
+        ),
+    ] = 3
+    longest_shrink_seconds: Annotated[
+        float,
+        Meta(ge=0, le=600, description="Evictions for memory in use wait at most this long while that frees memory."),
+    ] = 30.0
     longest_notice_seconds: Annotated[
         float, Meta(ge=0, le=600, description="A pod that asks for notice gets at most this long.")
     ] = 60.0

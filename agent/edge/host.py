@@ -46,13 +46,13 @@ class HostReader:
         if not isinstance(isolated, Missing):
             self._isolated_cpus = isolated
         processors = self._read("stat", partial(_processors, self._isolated_cpus), _STAT_BYTES)
-        memory = self._read("meminfo", lambda text: (*parse.meminfo(text), parse.swapped(text)))
+        memory = self._read("meminfo", lambda text: (*parse.meminfo(text), parse.swapped(text), parse.swap_free(text)))
         if isinstance(processors, Missing):
             return processors
         if isinstance(memory, Missing):
             return memory
         busy, accounted = processors
-        total, available, free, swapped = memory
+        total, available, free, swapped, swap_free = memory
         present = self._read(self._present, parse.cpu_count)
         there = 0 if isinstance(present, Missing) else present
         online = self._cpus or len(accounted) or 1
@@ -64,6 +64,7 @@ class HostReader:
             present_cpus=there,
             swapped_bytes=swapped,
             total_bytes=total,
+            swap_free_bytes=swap_free,
         )
 
     def pressure(self) -> CgroupPressure | None:

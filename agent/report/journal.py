@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from agent.core.evict.eviction_request import EvictionOutcome
 from agent.core.limit.brake import Cut
+from agent.core.limit.shrink import ReclaimAnswer
 from agent.core.limit.watch import Kill
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
@@ -125,6 +126,7 @@ class TickLine(msgspec.Struct, frozen=True, tag="tick", tag_field="line", omit_d
     outcomes: tuple[JournalOutcome, ...] = ()
     decisions: tuple[Decision, ...] = ()
     places: Places | UnsetType = UNSET
+    reclaimed: tuple[ReclaimAnswer, ...] = ()
 
 
 class RecordedTick(msgspec.Struct, frozen=True):
@@ -137,6 +139,7 @@ class RecordedTick(msgspec.Struct, frozen=True):
     ordered: tuple[EvictionOutcome, ...]
     outcomes: tuple[JournalOutcome, ...]
     decisions: tuple[Decision, ...]
+    reclaimed: tuple[ReclaimAnswer, ...]
 
     @property
     def knobs(self) -> KnobReadings:
@@ -195,6 +198,7 @@ class LineWriter:
             outcomes=tuple(_outcome(outcome) for outcome in result.outcomes if outcome.error or outcome.dropped),
             decisions=result.decisions,
             places=observation.places if _differ(observation.places, before.places) else UNSET,
+            reclaimed=result.reclaimed,
         )
         self._facts, self._last_observation = result.facts, observation
         return msgspec.json.encode(line)
@@ -235,7 +239,16 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[JournalHead | RecordedT
             raise ConfigurationFault(f"{where} line {number}", "comes before any head line", "give the whole file")
         facts = _facts_of(line.facts, facts)
         observation = _observation_of(line, facts, observation)
-        yield RecordedTick(facts, observation, line.cuts, line.kills, line.ordered, line.outcomes, line.decisions)
+        yield RecordedTick(
+            facts,
+            observation,
+            line.cuts,
+            line.kills,
+            line.ordered,
+            line.outcomes,
+            line.decisions,
+            line.reclaimed,
+        )
 
 
 def _roots(observation: Observation) -> dict[str, CgroupSample | Missing]:

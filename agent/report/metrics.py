@@ -96,6 +96,9 @@ def _of_tick(result: TickResult) -> _Series:
         yield "eviction_need", MetricSample(need.value, (need.policy, need.reason.value))
     if (refaulted := result.evictions.refaulted) is not None:
         yield "read_back_bytes", MetricSample(refaulted.value, (refaulted.reason.value,))
+    yield "reclaimed_bytes_total", MetricSample(result.shrink.reclaimed_bytes)
+    yield "reclaim_steps_total", MetricSample(result.shrink.fruitful_steps, ("freed",))
+    yield "reclaim_steps_total", MetricSample(result.shrink.fruitless_steps, ("fruitless",))
     yield "evictions_pending", MetricSample(len(result.evicting.record.pending))
     yield "write_errors", MetricSample(sum(bool(outcome.error) for outcome in result.outcomes))
     yield "configuration_invalid", MetricSample(bool(result.facts.problem))

@@ -187,7 +187,8 @@ class RunningAgent:
     def _make_tick(self, sinks: tuple[Sink, ...]) -> Tick:
         edges, machine = self._edges, self._edges.machine
         observer = machine.observer(lambda: edges.pod_networks.newest)
-        ports = TickPorts(edges.cluster, observer, machine.executor, machine.brake, edges.evictor)
+        executor, brake, reclaimer = machine.executor, machine.brake, machine.reclaimer
+        ports = TickPorts(edges.cluster, observer, executor, brake, edges.evictor, reclaimer)
         tick = Tick(self._lasting.layout, self._settings, ports, sinks)
         learned, policy = edges.checkpoints.load(), self._settings.prediction
         prediction = restored(learned, time.time(), policy) if learned is not None else PredictionState()

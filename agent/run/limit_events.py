@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from agent.core.lend.unenforced import UnenforcedLimit
-from agent.core.limit.limit_news import NewsMemory, limit_news
+from agent.core.limit.limit_news import REST_SECONDS, NewsMemory, limit_news
 from agent.ports import TickResult
 from agent.report.sources import NodeEvent
 from model.explain import sentence
@@ -17,16 +17,19 @@ log = structlog.get_logger()
 class LimitEvents:
     """One Event and one line of the log for each limit that is not in force as it begins, one as the last of them ends.
 
-    And an Event with the terms where a limit begins to hold, holds for pods that wait, is another program's, or ends.
+    And an Event with the terms where a limit begins to hold, holds for pods that wait, is another program's, or ends;
+    and where memory of best-effort pods is reclaimed, once in ten minutes.
     """
 
     def __init__(self, record: NodeEvent) -> None:
         self._record = record
         self._told: dict[tuple[str, Reason], UnenforcedLimit] = {}
         self._news = NewsMemory()
+        self._shrinking_told: float | None = None
 
     def take(self, result: TickResult) -> None:
         self._tell_news(result)
+        self._tell_shrinking(result)
         found = {(limit.file, limit.reason): limit for limit in result.unenforced}
         for key, limit in found.items():
             if key not in self._told:
@@ -36,6 +39,15 @@ class LimitEvents:
             log.info("every limit is in force again")
             self._record(Reason.LIMITS_IN_FORCE.value, words(Reason.LIMITS_IN_FORCE), warning=False)
         self._told = found
+
+    def _tell_shrinking(self, result: TickResult) -> None:
+        now, told = result.observation.monotonic_seconds, self._shrinking_told
+        shortage = next(iter(result.evictions.shrinking), None)
+        if shortage is None or shortage.reason is not Reason.SHRINKING:
+            return
+        if told is None or now - told >= REST_SECONDS:
+            self._shrinking_told = now
+            self._record(shortage.reason.value, sentence(shortage), warning=False)
 
     def _tell_news(self, result: TickResult) -> None:
         """The log has every decision."""

@@ -27,6 +27,7 @@ from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import memory_alarms
 from agent.edge.memorypoll import MemoryPoll
 from agent.edge.nodelock import NodeLock, best_effort_folder
+from agent.edge.reclaimer import MemoryReclaimer
 from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
 from agent.files.statefile import StateFile, originals_in
@@ -83,6 +84,8 @@ class AgentMachine:
         self.tree = tree_of(root, layout.version)
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
+        self.reclaimer = MemoryReclaimer(root, layout)
+        stack.callback(self.reclaimer.close)
         knobs = RootKnobs.of(layout)
         # What somebody resets later is put right, even where the disk is full by then.
         self.executor.remember(*knobs.always)

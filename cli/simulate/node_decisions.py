@@ -10,6 +10,7 @@ from agent.core.lend.offer import offered
 from agent.core.lend.reclaimable import LendingFacts, NodeLending, lending
 from agent.core.limit.decide import LimitMemory, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
+from agent.core.limit.shrink import Shrinking
 from agent.core.observe import assumed
 from agent.core.observe.assumed import AssumedNode
 from agent.core.observe.knobs import PERIOD_US
@@ -31,7 +32,7 @@ def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, no
     usage = assumed.usage(metric, pods, settings.host_applications, settings.colocation, now)
     seen = untouched.observation(held, usage, now)
     _, limits = decide_limits(LimitMemory(), layout, seen, usage, about_limits)
-    about_evictions = known.for_evictions(limits.best_effort_millis, lent.final, (), ())
+    about_evictions = known.for_evictions(limits.best_effort_millis, lent.final, (), (), Shrinking())
     _, evictions = decide_evictions(EvictionMemory(), seen, usage, about_evictions)
     root = layout.best_effort
     ordered = sorted(limits.limits.values(), key=lambda limit: (limit.knob.cgroup != root, limit.knob))

@@ -18,6 +18,7 @@ from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, E
 from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
+from agent.core.limit.shrink import ReclaimOrder
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
@@ -113,6 +114,9 @@ class Day:
     def drain(self) -> tuple[Cut, ...]:
         return ()
 
+    def submit(self, orders: tuple[ReclaimOrder, ...]) -> None:
+        """Nor is anybody's memory reclaimed."""
+
     def arm(self, watch: Watch) -> None:
         """No batch work runs in this day, so nothing is watched."""
 
@@ -133,7 +137,7 @@ class Nobody:
 def journal() -> bytes:
     """The whole day, a line each 20 s."""
     day = Day()
-    tick = Tick(LAYOUT, SETTINGS, TickPorts(day, day, day, day, Nobody()), ())
+    tick = Tick(LAYOUT, SETTINGS, TickPorts(day, day, day, day, Nobody(), day), ())
     writer = LineWriter()
     lines = [msgspec.json.encode(JournalHead(LAYOUT, SETTINGS, tick.state))]
     while day.seconds < DAY:

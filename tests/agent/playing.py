@@ -9,6 +9,7 @@ from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, E
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
+from agent.core.limit.shrink import ReclaimAnswer, ReclaimOrder
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.files import FILES
 from agent.core.observe.knobs import RootKnobs
@@ -82,6 +83,21 @@ class FakeEvictor:
         return taken
 
 
+class FakeReclaimer:
+    """Remembers what was asked for; answers are given by the test."""
+
+    def __init__(self) -> None:
+        self.orders: list[ReclaimOrder] = []
+        self.answers: tuple[ReclaimAnswer, ...] = ()
+
+    def submit(self, orders: tuple[ReclaimOrder, ...]) -> None:
+        self.orders.extend(orders)
+
+    def drain(self) -> tuple[ReclaimAnswer, ...]:
+        taken, self.answers = self.answers, ()
+        return taken
+
+
 class Refusing:
     """The executor with files that refuse every write of ours, by knob, in the kernel's words."""
 
@@ -149,6 +165,7 @@ class Scenario:
         self.cluster = FakeCluster(ClusterFacts(build.node(shape.cpu_millis, shape.memory_bytes), pods, force))
         self.brake = FakeBrake()
         self.evictor = FakeEvictor()
+        self.reclaimer = FakeReclaimer()
         self.sinks: tuple[Sink, ...] = ()
         self.originals: StateFile | None = None
         self._opened: list[CgroupReader | HostReader] = []
@@ -167,7 +184,7 @@ class Scenario:
         observer = NodeObserver(self.layout, sources, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
         self.refusing = Refusing(self.executor)
-        ports = TickPorts(self.cluster, observer, self.refusing, self.brake, self.evictor)
+        ports = TickPorts(self.cluster, observer, self.refusing, self.brake, self.evictor, self.reclaimer)
         self.tick = Tick(self.layout, self.settings, ports, (self,))
 
     def close(self) -> None:

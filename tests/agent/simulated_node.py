@@ -32,7 +32,7 @@ from model.node import Node
 from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
-from tests.agent.playing import FakeEvictor
+from tests.agent.playing import FakeEvictor, FakeReclaimer
 from tests.pods import make_pod
 
 GIB = 1 << 30
@@ -189,7 +189,7 @@ class SimulatedNode:
         return ()
 
     def ports(self) -> TickPorts:
-        return TickPorts(self, self, self, self, FakeEvictor())
+        return TickPorts(self, self, self, self, FakeEvictor(), FakeReclaimer())
 
     def _brake(self) -> tuple[Cut, ...]:
         plan = self._plan

@@ -173,8 +173,18 @@ _KERNEL: Mapping[str, Parser] = {
         name: getattr(parse, name)
         for name in (
             *("counter", "v1_cpu_time", "v2_cpu_time", "v1_throttling", "v1_memory", "v2_memory", "v1_oom_kills"),
-            *("v2_memory_events", "stalls", "v2_disk", "v1_disk", "busy_ticks", "meminfo", "swapped", "cpu_count"),
-            *("pids_limit", "task_count", "refaults", "vmstat", "v2_limit_hits"),
+            *(
+                "v2_memory_events",
+                "stalls",
+                "v2_disk",
+                "v1_disk",
+                "busy_ticks",
+                "meminfo",
+                "swapped",
+                "swap_free",
+                "cpu_count",
+            ),
+            *("pids_limit", "task_count", "refaults", "vmstat", "v2_limit_hits", "v2_anonymous"),
         )
     },
     "kernel_memory": lambda data: parse.kernel_memory(data, 1 << 30, 1 << 20, 1 << 20),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent.core.evict.eviction_request import EvictionOutcome, EvictionRequest
+from agent.core.evict.eviction_request import USED_MEMORY, EvictionOutcome, EvictionRequest
 from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
 from agent.core.evict.new_requests import after_kills, due_by_now, ordered_out
@@ -18,6 +18,7 @@ from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
 from agent.core.evict.thrashing import remembered, thrashing
 from agent.core.evict.tick_facts import TickFacts, unit_of
 from agent.core.evict.victims import EvictionVictim, GangAccount, VictimChoice, choose
+from agent.core.limit.shrink import Shrinking
 from agent.core.limit.watch import Kill, LastResort
 from agent.core.observe.observation import Observation
 from agent.core.observe.usage import NodeUsage
@@ -36,6 +37,7 @@ class EvictionFacts(msgspec.Struct, frozen=True):
     """What evicting depends on beside the observation; `pods` is None until they were listed.
 
     `lent` says what is truly lent (Lending.final); where it is silent of a resource the Node's allocatable counts.
+    `shrinking` is what is reclaimed of best effort's memory meanwhile.
     """
 
     node: Node | None
@@ -46,23 +48,27 @@ class EvictionFacts(msgspec.Struct, frozen=True):
     outcomes: tuple[EvictionOutcome, ...] = ()
     kills: tuple[Kill, ...] = ()
     lent: tuple[Decision, ...] = ()
+    shrinking: Shrinking = Shrinking()
 
 
 class Evictions(msgspec.Struct, frozen=True):
     """`needs` explain each rule that is on, `requests` are to be carried out in order, `last_resort` is for the brake.
 
-    `refaulted` is what online pods read back of what was taken from them, None where that is not known.
+    `refaulted` is what online pods read back of what was taken from them, None where that is not known; `shrinking`
+    is what is reclaimed before anybody is evicted.
     """
 
     needs: tuple[Decision, ...] = ()
     requests: tuple[EvictionRequest, ...] = ()
     last_resort: LastResort | None = None
     refaulted: Decision | None = None
+    shrinking: tuple[Decision, ...] = ()
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """What is missing, and what tells whether it can wait."""
-        return self.needs if self.refaulted is None else (*self.needs, self.refaulted)
+        refaulted = () if self.refaulted is None else (self.refaulted,)
+        return (*self.needs, *refaulted, *self.shrinking)
 
 
 def decide_evictions(
@@ -100,7 +106,7 @@ def decide_evictions(
     memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, observation, facts))
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, observation.at_seconds) for need in needs)
-    return memory, Evictions(decisions, tuple(requests), memory.last_resort, refaulted)
+    return memory, Evictions(decisions, tuple(requests), memory.last_resort, refaulted, facts.shrinking.decisions)
 
 
 def _known(observation: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:
@@ -113,7 +119,8 @@ def _known(observation: Observation, usage: NodeUsage | None, facts: EvictionFac
         return Reason.NODE_METRICS_STALE
     lent = {decision.name: decision for decision in facts.lent}
     limit = facts.best_effort_millis
-    return TickFacts(facts.node, facts.pods, observation, usage, facts.strategy, limit, lent, facts.costs)
+    waits = facts.shrinking.holds_evictions
+    return TickFacts(facts.node, facts.pods, observation, usage, facts.strategy, limit, lent, facts.costs, waits)
 
 
 def _chosen(
@@ -144,6 +151,8 @@ def _outstanding(
     left = 0.0 if at is None or (urgent and need.of_memory) else at + rest - known.observation.at_seconds
     if need.hold_reason is None and left > 0:
         return msgspec.structs.replace(need, hold_reason=Reason.COOLDOWN, detail=f"{left:.0f} s are left")
+    if need.hold_reason is None and known.shrinks and need.resource == USED_MEMORY and not urgent:
+        return msgspec.structs.replace(need, hold_reason=Reason.SHRINKING)
     return need
 
 

@@ -23,7 +23,10 @@ _KILL_SECONDS_PER_GB = 0.11
 
 
 class TickFacts(msgspec.Struct, frozen=True):
-    """Facts that are complete and fresh; `lent` are what is lent by resource name, where that is told."""
+    """Facts that are complete and fresh; `lent` are what is lent by resource name, where that is told.
+
+    `shrinks`: memory is reclaimed of best-effort pods, and evictions that can wait wait for it.
+    """
 
     node: Node
     pods: tuple[Pod, ...]
@@ -33,6 +36,7 @@ class TickFacts(msgspec.Struct, frozen=True):
     best_effort_millis: int | None
     lent: Mapping[str, Decision]
     costs: Mapping[str, EvictionCost]
+    shrinks: bool = False
 
     def cpu_millis(self, averages: Averages) -> int:
         """The average of the CPU rules: over the shortest window kept that is at least as long as the one asked for."""

@@ -108,7 +108,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
 
     `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available. `present_cpus` counts
     those that are offline as well, 0 where the kernel does not tell. `swapped_bytes` are on a swap device alone,
-    `total_bytes` is what the kernel has now (MemTotal), 0 where that is not told.
+    `total_bytes` is what the kernel has now (MemTotal), 0 where that is not told, `swap_free_bytes` what it may swap.
     """
 
     cpu_ns: int
@@ -118,6 +118,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     present_cpus: int = 0
     swapped_bytes: int = 0
     total_bytes: int = 0
+    swap_free_bytes: int = 0
 
     def missing_bytes(self, node: Node | None) -> int:
         """Memory that the Node object has and the machine has no more: a balloon's, or in blocks that are offline.

@@ -90,6 +90,13 @@ def v2_memory(text: bytes) -> Memory:
     return _memory(_match(_V2_MEMORY, text, text.find(b"inactive_anon ")), text)
 
 
+def v2_anonymous(text: bytes) -> tuple[int, int, int]:
+    """memory.stat: bytes that cannot be dropped, those of them that are inactive and anonymous, and pages of anonymous
+    memory that were read back (since Linux 5.9)."""
+    found = _match(_V2_MEMORY, text, text.find(b"inactive_anon "))
+    return _memory(found, text)[0], int(found[1]), _field(text, b"workingset_refault_anon ")
+
+
 def kernel_memory(text: bytes, charged: int, anonymous: int, cache: int) -> int:
     """What is charged beyond both, bytes, without the kernel's caches of files, which it can drop.
 
@@ -229,6 +236,11 @@ def swapped(text: bytes) -> int:
         return 0
     both = _kibibytes(text, b"SwapCached:") if b"SwapCached:" in text else 0
     return max(_kibibytes(text, b"SwapTotal:") - _kibibytes(text, b"SwapFree:") - both, 0)
+
+
+def swap_free(text: bytes) -> int:
+    """Bytes of /proc/meminfo that may still be swapped out; 0 on kernels without swap."""
+    return _kibibytes(text, b"SwapFree:") if b"SwapFree:" in text else 0
 
 
 def cpu_count(text: bytes) -> int:

@@ -56,7 +56,7 @@ def test_swap(proc: Path) -> None:
     """What is on the device alone; a file that tells of swap and not how much is free is garbage."""
     (proc / "meminfo").write_text(MEMINFO + SWAP)
     reader = HostReader(proc)
-    assert reader.sample() == msgspec.structs.replace(SAMPLE, swapped_bytes=650 * 1024)
+    assert reader.sample() == msgspec.structs.replace(SAMPLE, swapped_bytes=650 * 1024, swap_free_bytes=300 * 1024)
     (proc / "meminfo").write_text(MEMINFO + "SwapTotal:      1000 kB\n")
     assert isinstance(reader.sample(), Missing)
     reader.close()

@@ -29,7 +29,7 @@ from cgroup_fixtures.scenarios import FOLDER
 from model.node import Node
 from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from tests.agent.kernel.v1_tree import MOUNT
-from tests.agent.playing import FakeBrake, FakeCluster, FakeEvictor
+from tests.agent.playing import FakeBrake, FakeCluster, FakeEvictor, FakeReclaimer
 
 SIZE = ResourceVector({CPU: 2000, MEMORY: 8 << 30})
 WARM_TICKS = 12
@@ -47,7 +47,7 @@ class WholeNode:
         sources = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
         observer = NodeObserver(layout, sources, lambda: (1000.0 + self._now, self._now))
         cluster = FakeCluster(ClusterFacts(Node("n", SIZE, SIZE), ()))
-        ports = TickPorts(cluster, observer, self.executor, FakeBrake(), FakeEvictor())
+        ports = TickPorts(cluster, observer, self.executor, FakeBrake(), FakeEvictor(), FakeReclaimer())
         self._tick = Tick(layout, AgentSettings(), ports, ())
 
     def turn(self) -> TickResult:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
+from agent.core.limit.shrink import PodLook, ReclaimAnswer
 from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
@@ -122,6 +123,7 @@ def ticks(draw: st.DrawFn) -> TickResult:
         lending=BUILD.lending(draw(st.integers(0, 9))),
         brake_cuts=tuple(draw(st.lists(cuts, max_size=2))),
         outcomes=(outcome,),
+        reclaimed=tuple(draw(st.lists(st.just(ReclaimAnswer("u", 32, 16, PodLook(9, 8, 7, 1.5))), max_size=1))),
     )
     return result
 
@@ -137,6 +139,7 @@ def recorded(result: TickResult) -> RecordedTick:
         result.ordered,
         told,
         result.decisions,
+        result.reclaimed,
     )
 
 

@@ -13,6 +13,7 @@ from agent.core.evict.eviction_request import EvictionRecord, PendingVictim
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.decide import NodeLimits
 from agent.core.limit.plan import Write
+from agent.core.limit.shrink import ShrinkMemory
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import quota_knob
 from agent.core.observe.network import InterfaceTraffic
@@ -96,6 +97,7 @@ def rich(build: Any) -> TickResult:
         evictions=Evictions((need,), refaulted=build.decision("read back by online pods", 17, Reason.THRASHING)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
+        shrink=ShrinkMemory(reclaimed_bytes=64, fruitful_steps=2, fruitless_steps=1),
         unenforced=(UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: full"),),
     )
     return result
@@ -147,6 +149,8 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "early_ticks_total": {("cpu use",): 11, ("memory mark",): 0},
     "eviction_need": {("BEMemoryEvict", "Cooldown"): 9},
     "read_back_bytes": {("Thrashing",): 17},
+    "reclaimed_bytes_total": {(): 64},
+    "reclaim_steps_total": {("freed",): 2, ("fruitless",): 1},
     "evictions_total": {("BEMemoryEvict", "evicted"): 13},
     "evictions_dropped_total": {(): 14},
     "evictions_pending": {(): 1},

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 from structlog.testing import capture_logs
 
+from agent.core.evict.decide import Evictions
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.run.limit_events import LimitEvents
+from model.decision import Decision, Term, Unit
 from model.nodesettings import NodeSettings
 from model.reason import Reason, words
 from model.strategy import SuppressStrategy
@@ -47,3 +49,21 @@ def test_a_limit_that_begins_and_ends_is_told_with_its_terms(tmp_path: Path, bui
     quota = [(reason, message) for reason, message, warning in told if "cpu.cfs_quota_us" in message and not warning]
     assert [reason for reason, _ in quota] == ["QuotaLowered", "SuppressionDisabled"]
     assert quota[0][1].startswith("cpu.cfs_quota_us of cgroup/kubepods/besteffort = ") and "[capacity " in quota[0][1]
+
+
+def test_reclaim_is_told_once_in_ten_minutes(build: Any) -> None:
+    """With the terms of the shortage; that nothing is reclaimed is not told."""
+    told: list[tuple[float, str]] = []
+    now = 0.0
+    events = LimitEvents(lambda reason, message, *, warning: told.append((now, f"{reason}: {message}")))
+    terms = (Term("used", 9), Term("mark", -4))
+    for now, reason in (
+        (0.0, Reason.NO_SWAP),
+        (1.0, Reason.SHRINKING),
+        (599.0, Reason.SHRINKING),
+        (601.0, Reason.SHRINKING),
+    ):
+        decision = Decision("node/n", "memory to reclaim", 5, Unit.BYTES, reason, terms)
+        events.take(build.result(now, evictions=Evictions(shrinking=(decision,))))
+    assert [at for at, _ in told] == [1.0, 601.0]
+    assert told[0][1].startswith("Shrinking: memory to reclaim of node/n = ") and "[used 9 - mark 4]" in told[0][1]

@@ -27,7 +27,7 @@ from model.node import Node
 from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
-from tests.agent.playing import FakeEvictor
+from tests.agent.playing import FakeEvictor, FakeReclaimer
 from tests.pods import make_pod
 
 GIB = 1 << 30
@@ -107,7 +107,7 @@ def record(tmp_path: Path) -> Record:
 
     def recorded(load: Callable[[int], int], ticks: int) -> Path:
         node = Recorder(load)
-        ports = TickPorts(node, node, node, node, FakeEvictor())
+        ports = TickPorts(node, node, node, node, FakeEvictor(), FakeReclaimer())
         path = tmp_path / "journal.jsonl"
         journal = JournalFile(path, 1 << 30, lambda: JournalHead(LAYOUT, AgentSettings(), tick.state))
         tick = Tick(LAYOUT, AgentSettings(), ports, (journal,))

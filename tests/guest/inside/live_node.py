@@ -19,6 +19,7 @@ from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.edge.reclaimer import MemoryReclaimer
 from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult
@@ -93,7 +94,9 @@ class LiveNode:
         self.woken = threading.Event()
         self.brake = BrakeThread(MOUNT, self.layout, 0.1, self.executor.lower, self.woken.set)
         self.evictor = FakeEvictor()
-        ports = TickPorts(FakeCluster(self.facts), self.observer, self.executor, self.brake, self.evictor)
+        self.cluster = FakeCluster(self.facts)
+        self.reclaimer = MemoryReclaimer(MOUNT, self.layout)
+        ports = TickPorts(self.cluster, self.observer, self.executor, self.brake, self.evictor, self.reclaimer)
         self.tick = Tick(self.layout, self.settings, ports, ())
         self._used = UsageState()
 
@@ -135,6 +138,7 @@ class LiveNode:
 
     def close(self) -> None:
         self.brake.stop()
+        self.reclaimer.close()
         for edge in (self.cgroups, self.discovery, self.host, self.originals):
             edge.close()
         self.tree.remove()

@@ -19,14 +19,15 @@ from agent.core.evict.eviction_request import (
     PendingVictim,
 )
 from agent.core.evict.request_queue import LONGEST_SECONDS
+from agent.core.limit.shrink import Shrinking
 from agent.core.limit.watch import Kill, PreparedVictim
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, Missing, Stall
-from model.decision import Term, Unit
+from model.decision import Decision, Term, Unit
 from model.pod.colocation import EvictionTerms
 from model.pod.spec import Container
 from model.reason import Reason
 from model.report import EvictionCost
-from model.resources import BATCH_CPU, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
 from tests.agent.core.evict.evicting import (
     GIB,
@@ -359,6 +360,34 @@ def test_memory_cannot_wait(used: int, look: dict[str, Any]) -> None:
     found = play.tick(used, look=look)
     assert names(found) == ["evict a", "evict b"] and {order.grace_seconds for order in found.requests} == {1}
     assert "memory" in found.requests[0].decision.detail.rpartition(";")[2]
+
+
+HOLDS = Shrinking(
+    decisions=(Decision("node/n", "memory to reclaim", 0, Unit.BYTES, Reason.SHRINKING, ()),), holds_evictions=True
+)
+
+
+def test_evictions_for_memory_wait_for_what_is_reclaimed() -> None:
+    """Nobody goes while it may help; both rules by use wait, and `explain evictions` has it."""
+    play = Play(batch("a"), strategy=EvictionStrategy(priority_threshold=9999))
+    found = play.tick(FULL, shrinking=HOLDS)
+    assert names(found) == [] and {need.reason for need in found.needs} == {Reason.SHRINKING}
+    assert found.decisions[-1] is HOLDS.decisions[0]
+    assert names(play.tick(FULL, 1, shrinking=Shrinking())) == ["evict a"]
+
+
+def test_what_cannot_wait_does_not() -> None:
+    """The last resort is near; and evictions by request wait for no memory in use."""
+    assert names(Play(batch("a")).tick(10_000, shrinking=HOLDS)) == ["evict a"]
+    by_request = EvictionStrategy(
+        memory_threshold_pct=None,
+        memory_allocatable_threshold_pct=90,
+        memory_allocatable_lower_pct=80,
+        allocatable_priority_threshold=7000,
+    )
+    amounts = ResourceVector({BATCH_MEMORY: 10 * GIB})
+    play = Play(batch("a", requests=amounts, eviction=EvictionTerms(True)), strategy=by_request)
+    assert names(play.tick(FINE, node=node(batch_memory=GIB), shrinking=HOLDS)) == ["evict a"]
 
 
 def test_below_the_marks_it_can_wait() -> None:
