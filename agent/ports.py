@@ -32,7 +32,7 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost, NodeReport
 from model.resources import CPU, ResourceVector
-from model.topology import CpuBasics, Processor, Zone
+from model.topology import CpuBasics, KubeletPolicy, Processor, Zone
 
 _NOTHING = ResourceVector()
 
@@ -59,6 +59,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     problem: str = ""
     pods_age_seconds: float = 0.0
     processors: tuple[Processor, ...] = ()
+    kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
     costs: Mapping[str, EvictionCost] = {}
     unsettled: bool = False
     settings_deleted: bool = False
@@ -72,7 +73,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
         if self.node is None or self.pods is None:
             return None
         allocatable = self.colocation.raw_allocatable or self.node.allocatable
-        return PredictionFacts(self.node.name, allocatable, self.pods, now)
+        return PredictionFacts(self.node.name, allocatable, self.pods, now, self.kubelet_policy)
 
     def for_limits(self) -> LimitFacts:
         """What limits depend on beside the observation."""
@@ -83,6 +84,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             eviction=self.settings.eviction,
             pods=self.pods,
             processors=self.processors,
+            kubelet_policy=self.kubelet_policy,
             reserved_cpus=self.colocation.reserved_cpus,
             system_cpus=self.colocation.system_cpus,
             normalization_ratio=self.colocation.normalization_ratio,
@@ -130,6 +132,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             pods_age_seconds=self.pods_age_seconds,
             zones=self.zones,
             cpu=self.cpu,
+            kubelet_policy=self.kubelet_policy,
             colocation=colocation,
             settings_known=self.settings_known,
             settings_deleted=self.settings_deleted,

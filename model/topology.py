@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 from itertools import groupby
 
 import msgspec
@@ -42,18 +43,29 @@ class CpuBasics(msgspec.Struct, frozen=True):
     l3_mask: str = ""
 
 
+class KubeletPolicy(StrEnum):
+    """What the kubelet's CPU manager does: `static` gives whole CPUs to containers that nobody else then runs on."""
+
+    NONE = "none"
+    STATIC = "static"
+
+
 class CpuInfo(msgspec.Struct, frozen=True):
-    """The machine's online CPUs by number and its NUMA nodes by id; `isolated` are balanced onto by nobody."""
+    """The machine's online CPUs by number and its NUMA nodes by id; `isolated` are balanced onto by nobody, those in
+    `given_away` the kubelet gave to single containers."""
 
     basics: CpuBasics
     processors: tuple[Processor, ...]
     numa: tuple[NumaNode, ...]
     isolated: tuple[int, ...] = ()
+    given_away: tuple[int, ...] = ()
+    policy: KubeletPolicy = KubeletPolicy.NONE
 
     @property
     def shared(self) -> tuple[Processor, ...]:
         """The CPUs that work is spread over."""
-        return tuple(processor for processor in self.processors if processor.cpu not in self.isolated)
+        apart = {*self.isolated, *self.given_away}
+        return tuple(processor for processor in self.processors if processor.cpu not in apart)
 
 
 class Zone(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import CPU, MEMORY, ResourceVector
-from model.topology import CpuInfo, Zone
+from model.topology import CpuInfo, KubeletPolicy, Zone
 
 log = structlog.get_logger()
 
@@ -190,6 +190,7 @@ class ClusterEdge:
             problem=unread or self._problem,
             pods_age_seconds=self._pods.age_seconds,
             processors=cpu.shared if cpu else (),
+            kubelet_policy=cpu.policy if cpu else KubeletPolicy.NONE,
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
             unmet=self._unmet,

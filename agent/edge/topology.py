@@ -15,7 +15,7 @@ from agent.core.observe.observation import Absence, Missing, NumaSample
 from agent.core.observe.topology import CpuPlace, NumaMemory
 from model.fault import KernelFault
 from model.pod.pod import Pod
-from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, Processor, parse_cpus
+from model.topology import CpuBasics, CpuInfo, KubeletCpus, KubeletPolicy, NumaNode, Processor, parse_cpus
 
 log = structlog.get_logger()
 
@@ -23,22 +23,25 @@ T = TypeVar("T")
 
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_NOWHERE = Path("/nowhere")
 _BYTES_A_CPU = 256
 _BYTES_AT_LEAST = 4096
 
 
 class TopologyReader:
-    """`sys` and `proc` are /sys and /proc, or the host's as mounted into the agent's container.
+    """`sys` and `proc` are /sys and /proc, or the host's as mounted into the agent's container; `kubelet_state` is the
+    kubelet's cpu_manager_state.
 
     What a machine does not show has a plain value: one socket, one NUMA node, every CPU a core of its own. A shortage
     of descriptors or memory is not such an absence: then the last value stays.
     """
 
-    def __init__(self, sys: Path, proc: Path) -> None:
+    def __init__(self, sys: Path, proc: Path, kubelet_state: Path = _NOWHERE) -> None:
         self._cpus = sys / "devices/system/cpu"
         self._nodes = sys / "devices/system/node"
         self._l3_mask = sys / "fs/resctrl/info/L3/cbm_mask"
         self._proc = proc
+        self._kubelet_state = kubelet_state
         self._descriptors: dict[Path, int] = {}
         self._last: CpuInfo | None = None
 
@@ -68,7 +71,18 @@ class TopologyReader:
             l3_mask=(_content(self._l3_mask) or b"").decode(errors="replace").strip(),
         )
         isolated = _parsed(self._cpus / "isolated", _cpu_list) or ()
-        return CpuInfo(basics, found, tuple(self._numa_node(node, found) for node in sorted(members)), isolated)
+        numa = tuple(self._numa_node(node, found) for node in sorted(members))
+        return CpuInfo(basics, found, numa, isolated, *self._given_away(isolated))
+
+    def _given_away(self, isolated: Iterable[int]) -> tuple[tuple[int, ...], KubeletPolicy]:
+        """What a state that cannot be read says is what it said last; at the start, that every Guaranteed pod has its
+        own, which lends least. Isolated CPUs that nobody works on count as used already."""
+        state = kubelet_cpus(self._kubelet_state, ())
+        if isinstance(state, Missing):
+            return (self._last.given_away, self._last.policy) if self._last else ((), KubeletPolicy.STATIC)
+        given = {cpu for pod in state.pods for cpu in pod.cpus}
+        shared = state.policy == KubeletPolicy.STATIC and not (given and given.issubset(isolated))
+        return tuple(sorted(given)), KubeletPolicy.STATIC if shared else KubeletPolicy.NONE
 
     def numa(self, info: CpuInfo) -> tuple[NumaSample, ...]:
         """CPU time and memory of each NUMA node, through cached descriptors; a node that cannot be read is left out."""

@@ -67,7 +67,13 @@ class Edges:
         options, layout, state, client, kubelet, lifecycle, _ = lasting
         name = options.node_name
         self.machine = AgentMachine(
-            MachinePaths(options.cgroup_root, options.proc, options.sys, guard_file(options.state_file)),
+            MachinePaths(
+                options.cgroup_root,
+                options.proc,
+                options.sys,
+                guard_file(options.state_file),
+                options.cpu_manager_state,
+            ),
             layout,
             state,
             settings.brake_interval_seconds,

@@ -41,12 +41,14 @@ _TOPOLOGY_SECONDS = 60.0
 
 
 class MachinePaths(msgspec.Struct, frozen=True):
-    """Where this machine's files are; `guard_file` is the state file of the agent's guard."""
+    """Where this machine's files are; `guard_file` is the state file of the agent's guard, `cpu_manager_state` the
+    kubelet's."""
 
     cgroup_root: Path
     proc: Path
     sys: Path
     guard_file: Path
+    cpu_manager_state: Path
 
 
 class AgentMachine:
@@ -78,7 +80,7 @@ class AgentMachine:
         stack.callback(self.host.close)
         self.discovery = Discovery.watching(root, layout)
         stack.callback(self.discovery.close)
-        self.topology = TopologyReader(paths.sys, proc)
+        self.topology = TopologyReader(paths.sys, proc, paths.cpu_manager_state)
         stack.callback(self.topology.close)
         self.cpu_info = self.topology.read()
         self.tree = tree_of(root, layout.version)

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from agent.core.lend.lending_scope import Lendable
+from agent.core.observe.exclusive_cpu import exclusive_millis
 from model.nodemetric import NodeMetric
 from model.pod.pod import Pod
-from model.qos import KubernetesQoS, PriorityBand, QoSClass
+from model.qos import KubernetesQoS, PriorityBand
 from model.report import Usage
 from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy
+from model.topology import KubeletPolicy
 
 _BELOW = (PriorityBand.BATCH, PriorityBand.FREE)
 _NOT_MEASURED = "high-priority not measured"
@@ -71,7 +73,9 @@ class KeptAmount(msgspec.Struct, frozen=True):
         return f"{_NOTES[self.term]}; pods: {self.pods}"
 
 
-def high_priority_pods(pods: Iterable[Pod], metric: NodeMetric) -> list[HighPriorityPod]:
+def high_priority_pods(
+    pods: Iterable[Pod], metric: NodeMetric, policy: KubeletPolicy = KubeletPolicy.NONE
+) -> list[HighPriorityPod]:
     """All live pods above batch, then metrics of such pods that are not live (unlisted, or finished meanwhile).
 
     A pod that the kubelet keeps outside the best-effort root holds what it asked for there, whatever it calls itself.
@@ -85,7 +89,7 @@ def high_priority_pods(pods: Iterable[Pod], metric: NodeMetric) -> list[HighPrio
         own = measured.pop(pod.key, None)
         if pod.colocation.band not in _BELOW or pod.status.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
-            exclusive = pod.colocation.qos is QoSClass.LSE
+            exclusive = exclusive_millis(pod, policy) > 0
             found.append(HighPriorityPod(pod.spec.requests, usage, missing, exclusive, pod.colocation.numa_zones))
         elif own is not None and MEMORY not in own.missing:
             beyond = own.usage.memory_bytes - pod.spec.requests[BATCH_MEMORY]
@@ -101,7 +105,7 @@ def kept_by_pods(resource: Lendable, held: Iterable[HighPriorityPod]) -> list[Ke
 
 
 def _claim(resource: Lendable, holder: HighPriorityPod) -> KeptByPod:
-    """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there.
+    """What a pod leaves idle of exclusive CPU is not lent. Of a dangling metric counts what is there.
 
     What was lent to a mid pod was promised to it, and is not promised to a batch pod as well where requests count.
     """

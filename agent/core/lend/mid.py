@@ -25,17 +25,20 @@ from model.explain import amount
 from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import Usage
+from model.resources import CPU
 from model.strategy import ColocationStrategy, MidMode
 
 _NO_PREDICTION = "no prediction of production's peaks is known, so nothing of their requests is lent"
 
 
 class MidFacts(msgspec.Struct, frozen=True):
-    """`node` is the whole node's use, `prod_reclaimable` None without a prediction, `pods` all that are listed."""
+    """`node` is the whole node's use, `prod_reclaimable` None without a prediction, `pods` all that are listed,
+    `exclusive_idle_millis` CPU that is idle and that nobody but its pod may use."""
 
     node: Usage
     prod_reclaimable: Usage | None
     pods: tuple[Pod, ...]
+    exclusive_idle_millis: int = 0
 
 
 def mid(
@@ -70,6 +73,7 @@ def _add_predicted(terms: TermSum, resource: Lendable, scope: LendingScope, fact
         return
     terms.add("prod reclaimable", resource.of(facts.prod_reclaimable), "requests of production minus predicted peaks")
     unused = scope.capacity - scope.occupied - max(resource.of(facts.node) - scope.system, 0)
+    unused -= facts.exclusive_idle_millis if resource.native == CPU else 0
     terms.at_most("cap node unused", unused, "capacity minus use of pods, and of the system or what is reserved")
     terms.at_least("floor", 0, "the node is fuller than predicted")
 

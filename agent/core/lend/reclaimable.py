@@ -13,6 +13,7 @@ from agent.core.lend.lending_scope import Lendable, lendables, node_scope, syste
 from agent.core.lend.mid import MidFacts, mid
 from agent.core.lend.normalization import Ratio, normalization_ratio
 from agent.core.lend.prepare import origin, prepared, prepared_in_zone
+from agent.core.observe.exclusive_cpu import idle_millis
 from model.decision import Decision
 from model.node import Node
 from model.nodecolocation import NodeColocation
@@ -23,7 +24,7 @@ from model.reason import Reason
 from model.report import Usage
 from model.resources import ResourceVector
 from model.strategy import ColocationStrategy, NormalizationStrategy
-from model.topology import CpuBasics, Zone
+from model.topology import CpuBasics, KubeletPolicy, Zone
 
 _ABOVE_BATCH = (PriorityBand.PROD, PriorityBand.MID)
 _ABOVE_MID = (PriorityBand.PROD,)
@@ -34,8 +35,9 @@ class LendingFacts(msgspec.Struct, frozen=True):
     """All that lending depends on besides settings; None is what is not known.
 
     `now` is Unix time, `pods_age_seconds` how long the source of the pods was silent, `cpu` what the machine's CPUs
-    are, `colocation` what the Node's annotations say, `settings_known` whether the documents that may limit lending
-    were looked up, `settings_deleted` whether their ConfigMap was there and is not any more.
+    are, `kubelet_policy` whether the kubelet gives CPUs away, `colocation` what the Node's annotations say,
+    `settings_known` whether the documents that may limit lending were looked up, `settings_deleted` whether their
+    ConfigMap was there and is not any more.
     """
 
     node: Node | None
@@ -45,6 +47,7 @@ class LendingFacts(msgspec.Struct, frozen=True):
     pods_age_seconds: float = 0.0
     zones: tuple[Zone, ...] = ()
     cpu: CpuBasics | None = None
+    kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
     colocation: NodeColocation = NodeColocation()
     settings_known: bool = True
     settings_deleted: bool = False
@@ -173,7 +176,7 @@ def _batch(
 ) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, ...], ...]]:
     """Batch of the node, and of each zone."""
     use = system_use(known.system, known.metric.host_applications, _ABOVE_BATCH)
-    held = high_priority_pods(known.pods, known.metric)
+    held = high_priority_pods(known.pods, known.metric, facts.kubelet_policy)
     whole, by_resource = [], []
     for resource in resources:
         scope = node_scope(resource, known.node, facts.colocation, use)
@@ -188,7 +191,9 @@ def _mid(
     facts: LendingFacts, known: _Known, resources: tuple[Lendable, ...], strategy: ColocationStrategy
 ) -> tuple[Decision, ...]:
     use = system_use(known.system, known.metric.host_applications, _ABOVE_MID)
-    inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods)
+    used = {pod.key: pod.usage.cpu_millis for pod in known.metric.pods}
+    idle = idle_millis(known.pods, facts.kubelet_policy, {pod.uid: used.get(pod.key, 0) for pod in known.pods})
+    inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods, idle)
     return tuple(
         mid(resource, node_scope(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
         for resource in resources

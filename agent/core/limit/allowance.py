@@ -45,11 +45,13 @@ class NodeSize(msgspec.Struct, frozen=True):
 
 
 class MeasuredLoad(msgspec.Struct, frozen=True):
-    """CPU use that best effort leaves alone, in milli-CPU, and how it was counted."""
+    """CPU that best effort leaves alone, in milli-CPU, and how it was counted: what is used, and what is idle and for
+    its own pod alone."""
 
     online_millis: int
     system_millis: int
     host_millis: int | None = None
+    exclusive_idle_millis: int = 0
     online_note: str = ""
     system_note: str = "node minus pods"
 
@@ -63,6 +65,13 @@ class Demand(msgspec.Struct, frozen=True):
     now: MeasuredLoad
     calm: MeasuredLoad
     apart_millis: int = 0
+
+    def beside(self, exclusive_idle_millis: int) -> Demand:
+        """The same where so much idle CPU is of use to its own pod alone."""
+        now, calm = (
+            msgspec.structs.replace(load, exclusive_idle_millis=exclusive_idle_millis) for load in (self.now, self.calm)
+        )
+        return Demand(now, calm, self.apart_millis)
 
 
 def by_cgroups(usage: NodeUsage) -> Demand:
@@ -98,6 +107,8 @@ def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US
     full = size.capacity_millis * scale
     terms = TermSum().add("capacity", full, f"{size.capacity_millis}m")
     terms.add("margin", full * threshold_pct // 100 - full, f"{100 - threshold_pct} % of capacity stays free")
+    if load.exclusive_idle_millis:
+        terms.add("exclusive CPU", -load.exclusive_idle_millis * scale, "idle, and for its own pod alone")
     if load.host_millis is not None:
         terms.add("host applications", -load.host_millis * scale, "those that are not best effort")
     if load.system_millis >= size.reserved_millis:

@@ -40,6 +40,7 @@ from agent.core.limit.stall_relief import CutRange, Relief
 from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
+from agent.core.observe.exclusive_cpu import idle_millis
 from agent.core.observe.knob_table import Strategy, owner_of
 from agent.core.observe.knobs import (
     CPUSET_FILE,
@@ -59,7 +60,7 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstStrategy, EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
-from model.topology import Processor
+from model.topology import KubeletPolicy, Processor
 
 _RAISE_REST_SECONDS = 5.0
 """After a cut by the brake nothing is raised for this long."""
@@ -74,14 +75,16 @@ class LimitFacts(msgspec.Struct, frozen=True):
     """What limits depend on beside the observation; `pods` is None until they were listed.
 
     `reserved_millis` is what the Node's annotation keeps free, `raw_allocatable_millis` what was allocatable before
-    amplification, None without it; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled` is why the
-    settings in force may be looser than those of a document that could not be read or was deleted; None: they are not.
+    amplification, None without it, `kubelet_policy` whether the kubelet gives CPUs away; best effort never gets
+    `reserved_cpus` nor `system_cpus`. `unsettled` is why the settings in force may be looser than those of a document
+    that could not be read or was deleted; None: they are not.
     """
 
     suppress: SuppressStrategy
     eviction: EvictionStrategy
     pods: tuple[Pod, ...] | None
     processors: tuple[Processor, ...] = ()
+    kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
     reserved_cpus: tuple[int, ...] = ()
     system_cpus: tuple[int, ...] = ()
     normalization_ratio: float | None = None
@@ -335,13 +338,15 @@ def _is_lost(held: FixedKnob, observation: Observation) -> bool:
 
 def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
     """What best effort must leave alone, None while that cannot be told, and then why."""
-    if scene.usage is None:
+    usage, facts = scene.usage, scene.facts
+    if usage is None:
         return None, Reason.NODE_METRICS_MISSING
-    if scene.facts.suppress.policy is SuppressPolicy.ADAPTIVE:
-        return by_cgroups(scene.usage), Reason.NODE_METRICS_MISSING
-    if scene.facts.pods is None:
+    if facts.suppress.policy is not SuppressPolicy.ADAPTIVE and facts.pods is None:
         return None, Reason.PODS_UNKNOWN
-    return by_pods(scene.usage, scene.facts.pods, scene.facts.host_applications), Reason.NODE_METRICS_MISSING
+    adaptive = facts.suppress.policy is SuppressPolicy.ADAPTIVE
+    demand = by_cgroups(usage) if adaptive else by_pods(usage, scene.pods, facts.host_applications)
+    used = {uid: averages.last.cpu_millis for uid, averages in usage.pods.items()}
+    return demand.beside(idle_millis(scene.pods, facts.kubelet_policy, used)), Reason.NODE_METRICS_MISSING
 
 
 def _braked(observation: Observation) -> bool:

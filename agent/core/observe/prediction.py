@@ -20,6 +20,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from agent.core.observe.exclusive_cpu import exclusive_millis
 from agent.core.observe.histogram import CPU_MILLIS, MEMORY_BYTES, Buckets, Histogram
 from model.decision import Decision, TermSum, Unit
 from model.pod.pod import Pod
@@ -27,6 +28,7 @@ from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage
 from model.resources import CPU, MEMORY, ResourceVector
+from model.topology import KubeletPolicy
 
 _LATEST_RATIO = 1.1
 """From one training to the next, of its interval: a longer time was not watched, or the clock was set ahead."""
@@ -228,6 +230,7 @@ class PredictionFacts(msgspec.Struct, frozen=True):
     allocatable: ResourceVector
     pods: tuple[Pod, ...]
     at_seconds: float
+    kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
 
 
 class Prediction(msgspec.Struct, frozen=True):
@@ -290,7 +293,10 @@ def predict(state: PredictionState, facts: PredictionFacts, policy: PredictionPo
     margin, allocatable = policy.safety_margin_pct, facts.allocatable
     cpu = _Resource(CPU, Unit.MILLI_CPU, policy.cpu_percentile_pct, margin, allocatable[CPU])
     memory = _Resource(MEMORY, Unit.BYTES, policy.memory_percentile_pct, margin, allocatable[MEMORY])
-    cpu_left, cpu_peak = _decide(cpu, facts, _by_pods(cpu, pods, learned), _by_bands(cpu, pods, bands, warm))
+    # Nobody else may use what they leave of CPU of their own, so that it counts as used.
+    exclusive = {pod.uid for pod in pods if exclusive_millis(pod, facts.kubelet_policy)}
+    sharing = {uid: model for uid, model in learned.items() if uid not in exclusive}
+    cpu_left, cpu_peak = _decide(cpu, facts, _by_pods(cpu, pods, sharing), _by_bands(cpu, pods, bands, warm))
     memory_left, memory_peak = _decide(
         memory, facts, _by_pods(memory, pods, learned), _by_bands(memory, pods, bands, warm)
     )
@@ -316,7 +322,7 @@ def _by_pods(resource: _Resource, pods: list[Pod], learned: Mapping[str, Model])
     peaks = {uid: resource.with_margin(resource.percentile(model)) for uid, model in learned.items()}
     standing_in = sum(amount for uid, amount in requests.items() if uid not in peaks)
     above = sum(max(amount - certain[uid], 0) for uid, amount in peaks.items())
-    cold_note = f"{len(pods) - len(learned)} pods watched too briefly, or leaving, count with their request"
+    cold_note = f"{len(pods) - len(learned)} pods watched too briefly, leaving, or with exclusive CPU: their requests"
     peak = TermSum()
     peak.add("learned peaks", sum(peaks.values()), f"{len(learned)} pods, {resource.note}")
     peak.add("requests of other pods", standing_in, cold_note)

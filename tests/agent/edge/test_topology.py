@@ -13,7 +13,7 @@ import pytest
 from agent.core.observe.observation import Missing, NumaSample
 from agent.edge.topology import TopologyReader, kubelet_cpus
 from model.fault import KernelFault
-from model.topology import CpuBasics, KubeletCpus, NumaNode, Processor
+from model.topology import CpuBasics, KubeletCpus, KubeletPolicy, NumaNode, Processor
 
 MEMINFO = "{0}MemTotal: 1000 kB\n{0}MemFree: 300 kB\n{0}Active(file): 100 kB\n{0}Inactive(file): 50 kB\n{0}SReclaimable: 25 kB\n"
 STAT = "cpu  0 0 0 0 0 0 0\ncpu0 1 0 0 9 0 0 0\ncpu1 2 0 0 9 0 0 0\ncpu2 4 0 0 9 0 0 0\ncpu3 8 0 0 9 0 0 0\nintr 1\n"
@@ -179,3 +179,31 @@ def test_the_kubelets_state_file(tmp_path: Path) -> None:
     path.write_text("{")
     found = kubelet_cpus(path, [])
     assert isinstance(found, Missing) and "not a cpu_manager_state" in found.detail and found.path == str(path)
+
+
+STATE = '{"policyName":"%s","defaultCpuSet":"0","entries":{"u":{"main":"%s"}}}'
+KUBELET = {
+    "CPUs of its own": (STATE % ("static", "2-3"), "", KubeletPolicy.STATIC, [0, 1]),
+    "none yet": ('{"policyName":"static","defaultCpuSet":"0-3"}', "", KubeletPolicy.STATIC, [0, 1, 2, 3]),
+    "another policy": ('{"policyName":"none","defaultCpuSet":""}', "", KubeletPolicy.NONE, [0, 1, 2, 3]),
+    "no file": (None, "", KubeletPolicy.NONE, [0, 1, 2, 3]),
+    "isolated ones, which count as used": (STATE % ("static", "2-3"), "2-3", KubeletPolicy.NONE, [0, 1]),
+    "isolated ones and others": (STATE % ("static", "1-2"), "2-3", KubeletPolicy.STATIC, [0]),
+    "a file that says nothing": ("{", "", KubeletPolicy.STATIC, [0, 1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize(("state", "isolated", "policy", "shared"), KUBELET.values(), ids=KUBELET)
+def test_what_the_kubelet_gave_away(
+    machine: Path, state: str | None, isolated: str, policy: KubeletPolicy, shared: list[int]
+) -> None:
+    """Best effort is spread over the rest; what cannot be told lends least, and stays as it was later."""
+    path = machine / "cpu_manager_state"
+    (machine / "sys/devices/system/cpu/isolated").write_text(f"{isolated}\n")
+    if state is not None:
+        path.write_text(state)
+    measured = TopologyReader(machine / "sys", machine / "proc", path)
+    info = measured.read()
+    assert (info.policy, [p.cpu for p in info.shared]) == (policy, shared)
+    path.write_text("}")
+    assert measured.read() == info

@@ -10,11 +10,13 @@ from agent.core.lend.high_priority import KeptAmount, high_priority_pods, kept, 
 from agent.core.lend.lending_scope import lendables
 from model.nodemetric import NodeMetric, PodMetric
 from model.pod.pod import Pod
+from model.pod.spec import Container
 from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
+from model.topology import KubeletPolicy
 from tests.pods import make_pod
 
 USAGE, REQUEST, LARGER = CalculatePolicy.USAGE, CalculatePolicy.REQUEST, CalculatePolicy.MAX_USAGE_REQUEST
@@ -32,9 +34,15 @@ def measured(name: str = "web", cpu: int = 400, band: PriorityBand = PriorityBan
     return PodMetric("d", name, Usage(cpu, 10 * cpu), band)
 
 
-def keep(pods: list[Pod], metrics: list[PodMetric], policy: CalculatePolicy, memory: bool = False) -> dict[str, int]:
+def keep(
+    pods: list[Pod],
+    metrics: list[PodMetric],
+    policy: CalculatePolicy,
+    memory: bool = False,
+    kubelet: KubeletPolicy = KubeletPolicy.NONE,
+) -> dict[str, int]:
     resource = lendables(ColocationStrategy(cpu_policy=policy, memory_policy=policy))[memory]
-    found = kept(resource, kept_by_pods(resource, high_priority_pods(pods, NodeMetric(pods=tuple(metrics)))))
+    found = kept(resource, kept_by_pods(resource, high_priority_pods(pods, NodeMetric(pods=tuple(metrics)), kubelet)))
     return {part.term: part.amount for part in found}
 
 
@@ -216,3 +224,12 @@ def test_dangling_metrics_burden_every_zone() -> None:
     assert [[(part.term, part.amount) for part in own] for own in zones] == [
         [("high-priority used", 0), ("dangling metrics", 3)]
     ] * 2
+
+
+@pytest.mark.parametrize(("kubelet", "expected"), [(KubeletPolicy.NONE, 400), (KubeletPolicy.STATIC, 1000)])
+def test_cpus_that_the_kubelet_gave_away_are_kept(kubelet: KubeletPolicy, expected: int) -> None:
+    """Nobody else may run on them; its memory is measured as everybody's."""
+    amounts = ResourceVector({CPU: 1000})
+    own = pod(kubernetes_qos=KubernetesQoS.GUARANTEED, containers=(Container("main", amounts, amounts),))
+    assert sum(keep([own], [measured()], USAGE, kubelet=kubelet).values()) == expected
+    assert sum(keep([own], [measured()], USAGE, memory=True, kubelet=kubelet).values()) == 4000

@@ -31,11 +31,12 @@ def lend(
     node: int = 20_000,
     system: int = 6000,
     reserved: int = 0,
+    exclusive_idle: int = 0,
     pods: tuple[Pod, ...] = (pod(),),
     **strategy: Any,
 ) -> Decision:
     settings = ColocationStrategy(**strategy)
-    facts = MidFacts(Usage(node, 0), None if reclaimable is None else Usage(reclaimable, 0), pods)
+    facts = MidFacts(Usage(node, 0), None if reclaimable is None else Usage(reclaimable, 0), pods, exclusive_idle)
     room = LendingScope("node/n", CAPACITY, "node status", system, 0, reserved)
     return mid(lendables(settings)[0], room, facts, settings, 100.0)
 
@@ -45,6 +46,7 @@ PREDICTION: dict[str, tuple[dict[str, Any], int]] = {
     "what the prediction says": ({}, 12_000),
     "no more than is unused": ({"node": 112_000}, 8000),
     "no more than is unused and not reserved": ({"node": 112_000, "reserved": 8000}, 6000),
+    "no more than is unused and nobody's own": ({"node": 112_000, "exclusive_idle": 3000}, 5000),
     "a full node": ({"node": 130_000}, 0),
     "nothing predicted": ({"reclaimable": 0}, 0),
     "no prediction": ({"reclaimable": None}, 0),

@@ -28,6 +28,7 @@ from agent.core.observe.observation import (
 from model.decision import Unit
 from model.pod.pod import Pod
 from model.pod.spec import Container
+from model.qos import QoSClass
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
 from model.strategy import EvictionStrategy, SuppressPolicy, SuppressStrategy
@@ -109,6 +110,20 @@ def test_what_a_quota_of_kubepods_leaves_out_is_reserved(build: Any, quota: int 
     assert memory.size is not None and memory.size.reserved_millis == reserved
     memory, _ = decided(build, build.seen(10, node=None, pods_quota_millis=1200), build.usage())
     assert memory.size is not None and memory.size.reserved_millis == 800
+
+
+@pytest.mark.parametrize("policy", [SuppressPolicy.ADAPTIVE, SuppressPolicy.CFS_QUOTA])
+def test_idle_cpu_of_a_pod_s_own_is_left_alone(build: Any, policy: SuppressPolicy) -> None:
+    """900m of the 1000m of an LSE pod, beside 100m that it uses and others' 300m."""
+    own = build.pod("own", cpu=1000, qos=QoSClass.LSE)
+    used = build.usage({own.uid: build.averages(100, 0)})
+    quotas = []
+    for pods in ((), (own,)):
+        seen = build.seen(10, node=build.node(4000))
+        _, limits = decided(build, seen, used, pods=pods, suppress=SuppressStrategy(policy=policy))
+        quotas.append(limits.decisions[build.knobs.quota])
+    terms = {term.name: term.value for term in quotas[1].terms}
+    assert terms["exclusive CPU"] == -90_000 and "exclusive CPU" not in {term.name for term in quotas[0].terms}
 
 
 def test_an_amplified_node(build: Any) -> None:

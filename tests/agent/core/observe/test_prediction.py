@@ -34,7 +34,7 @@ from agent.core.observe.prediction import (
 )
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
-from model.qos import PriorityBand
+from model.qos import PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import CPU, MEMORY, ResourceVector
 from tests.pods import with_fields
@@ -454,3 +454,12 @@ def test_settings_out_of_range_are_named(change: dict[str, Any]) -> None:
     """No setting makes a peak smaller than what was seen, or a model older than its half-life."""
     with pytest.raises(msgspec.ValidationError, match=next(iter(change))):
         msgspec.convert(change, PredictionPolicy)
+
+
+def test_exclusive_cpu_leaves_nothing(build: Any) -> None:
+    """However little an LSE pod uses of it; its memory is left as everybody's. 1000 - 117 = 883 of the other."""
+    models = {"uid-web": model(100), "uid-own": model(100)}
+    web = pod(build, "web")
+    both = predicted((web, pod(build, "own")), models).prod_reclaimable
+    exclusive = predicted((web, pod(build, "own", qos=QoSClass.LSE)), models).prod_reclaimable
+    assert (both.cpu_millis, exclusive.cpu_millis) == (1766, 883) and exclusive.memory_bytes == both.memory_bytes
