@@ -34,6 +34,8 @@ class Pod(msgspec.Struct, frozen=True):
     """metadata.creationTimestamp in Unix seconds, 0 without one."""
     deleting: bool = False
     """It has a metadata.deletionTimestamp."""
+    ends_seconds: float = 0.0
+    """metadata.deletionTimestamp in Unix seconds, its grace included: by when it is to be gone; 0 without one."""
     owned: bool = False
     """It has a controller, which would replace it."""
     owner: str = ""

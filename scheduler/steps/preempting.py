@@ -62,6 +62,7 @@ class Preempting:
         self._nominations = Nominations(cache.ledger)
         self._carried: dict[WorkloadId, _Carried] = {}
         self._evicted: dict[WorkloadId, float] = {}
+        self._in_vain: frozenset[WorkloadId] = frozenset()
 
     def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The room that is kept."""
@@ -108,15 +109,23 @@ class Preempting:
             gangs=self.gangs,
             in_flight=frozenset(self._carried),
             evicted=self._evicted,
+            prompt=candidate.subject in self._in_vain,
         )
-        return preempt(working, candidate, residents, facts, self.policy, now)
+        outcome = preempt(working, candidate, residents, facts, self.policy, now)
+        if facts.prompt and isinstance(outcome, NoPreemption):
+            slow = msgspec.structs.replace(facts, prompt=False)
+            return preempt(working, candidate, residents, slow, self.policy, now)
+        return outcome
 
     def begin(
         self, plan: PreemptionPlan, candidate: Candidate, snapshot: ClusterSnapshot, now: float
     ) -> tuple[Claim, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
         until = now + notice_seconds(plan.eviction.victims, self.policy)
-        expires = until + candidate.timeout_seconds
+        expires = self._expires(candidate, until)
+        kept = self._nominations.expires_seconds(candidate.subject)
+        if kept and not plan.eviction.victims:
+            expires = min(expires, kept)  # else it could be put off for ever
         dropped = self._nominations.add(plan, snapshot, expires, candidate.workload.queue)
         if plan.eviction.victims:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
@@ -149,6 +158,7 @@ class Preempting:
         self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float
     ) -> tuple[Claim, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
+        self._in_vain = frozenset(self._in_vain | self._nominations.expired(now)).intersection(waiting)
         return self._nominations.sweep(waiting, snapshot, now)
 
     def drop(self, subject: WorkloadId) -> Claim | None:
@@ -160,7 +170,7 @@ class Preempting:
         records = [record for uid in candidate.uids if (record := self._cache.record(uid)) is not None]
         if not any(record.pod.status.nominated_node for record in records):
             return False
-        expires = now + candidate.timeout_seconds
+        expires = self._expires(candidate, now)
         pods = {record.pod.uid: record.pod for record in records}
         return self._nominations.restore(candidate, pods, snapshot, expires)
 
@@ -182,7 +192,12 @@ class Preempting:
     def next_due(self) -> float | None:
         """Unix time at which victims that were told go in any case."""
         deadlines = (carried.progress.due_seconds for carried in self._carried.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        found = (*deadlines, self._nominations.next_due())
+        return min((due for due in found if due is not None), default=None)
+
+    def _expires(self, candidate: Candidate, ending: float) -> float:
+        """Unix time until which room is kept whose pods are to end at `ending`."""
+        return ending + min(candidate.timeout_seconds, self.policy.longest_wait_seconds)
 
     def _spared(self, carried: _Carried) -> list[str]:
         """Of a plan that is over, the victims (uids) whose eviction nobody needs any more."""

@@ -61,6 +61,7 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         labels=labels,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
         deleting=metadata.deletion_timestamp is not None,
+        ends_seconds=metadata.deletion_timestamp.timestamp() if metadata.deletion_timestamp else 0.0,
         owned=owner is not None,
         owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
         daemon=owner is not None and owner.kind == "DaemonSet",

@@ -33,7 +33,8 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
 
     `saved` is when a pod (by uid) last saved a checkpoint, `evicted` when a job (by subject) last lost a pod, in Unix
     seconds. `in_flight` are subjects whose plan is being carried out. Pods of `protected_queues` are no victims of this
-    preemptor. A gang that is not in `gangs` counts as pods without one. `pods` are the preemptor's waiting pods by uid.
+    preemptor. With `prompt` only those go whose grace period is short enough to wait for. A gang that is not in `gangs`
+    counts as pods without one. `pods` are the preemptor's waiting pods by uid.
     """
 
     pods: Mapping[str, Pod] = {}
@@ -43,6 +44,7 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     in_flight: frozenset[WorkloadId] = frozenset()
     evicted: Mapping[WorkloadId, float] = {}
     protected_queues: frozenset[str] = frozenset()
+    prompt: bool = False
 
 
 class Preemptor(msgspec.Struct, frozen=True):

@@ -39,18 +39,41 @@ def legality(
         ("same or higher priority", _too_important(residents, preemptor, policy)),
         ("outside the mid, batch and free bands", _outside(residents, preemptor)),
         ("own members", _number_is(residents, frozenset({preemptor.subject}))),
+        ("being deleted, but not gone in time", overdue(residents, policy, now)),
         ("being deleted", (residents.flags & Flag.DELETING) != 0),
         ("not bound yet", (residents.flags & Flag.ASSUMED) != 0),
         ("protected by label", (residents.flags & Flag.PROTECTED) != 0),
         ("too young", _too_young(residents, mask, policy.minimum_runtime_seconds, now)),
         ("job lost pods lately", _number_is(residents, _cooling(facts, policy, now))),
         ("queue keeps its own", _of_queues(residents, mask, facts.protected_queues)),
+        ("would not be gone in time", _slow(residents, mask, policy) if facts.prompt else np.zeros(len(mask), bool)),
     ):
         excluded.append((name, int(np.count_nonzero(mask & out))))
         mask &= ~out
     return LegalVictims(
         mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in excluded if number)
     )
+
+
+def overdue(residents: Residents, policy: PreemptionPolicySettings, now: float) -> Mask:
+    """Those being deleted that end too far from now, or were to end too long ago, for anybody to wait for them."""
+    longest = policy.longest_wait_seconds
+
+    def holds(slot: int) -> bool:
+        pod = residents.pods[slot]
+        return pod is not None and pod.ends_seconds > 0 and abs(pod.ends_seconds - now) > longest
+
+    return _where((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0), holds)
+
+
+def _slow(residents: Residents, mask: Mask, policy: PreemptionPolicySettings) -> Mask:
+    """Those whose grace period alone is too long to wait for."""
+
+    def holds(slot: int) -> bool:
+        pod = residents.pods[slot]
+        return pod is not None and pod.spec.grace_seconds > policy.longest_wait_seconds
+
+    return _where(mask, holds)
 
 
 def numbers_of(residents: Residents, subjects: Collection[WorkloadId]) -> list[int]:

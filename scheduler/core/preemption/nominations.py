@@ -57,6 +57,18 @@ class Nominations:
         self._expires.pop(subject, None)
         return claim
 
+    def expired(self, now: float) -> frozenset[WorkloadId]:
+        """Those whose room has not come in time."""
+        return frozenset(subject for subject, end in self._expires.items() if end <= now)
+
+    def expires_seconds(self, subject: WorkloadId) -> float:
+        """Unix time until which its room is kept, 0 where none is."""
+        return self._expires.get(subject, 0.0)
+
+    def next_due(self) -> float | None:
+        """Unix time at which the next one's time is over."""
+        return min(self._expires.values(), default=None)
+
     def sweep(self, waiting: Collection[WorkloadId], snapshot: ClusterSnapshot, now: float) -> tuple[Claim, ...]:
         """Drop what is kept for nobody, for too long, or on a node that is gone or does not admit the pod any more.
 

@@ -22,6 +22,15 @@ class PreemptionPolicySettings(msgspec.Struct, frozen=True, forbid_unknown_field
     victim_cooldown_seconds: Annotated[
         float, Meta(ge=0, le=604_800, description="A job that lost a pod to preemption loses no other for so long.")
     ] = 0.0
+    longest_wait_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=86_400,
+            description="Room that has not come so long after its pods were evicted is given up: others may take it, "
+            "and pods that end in time are evicted instead. How long one takes is the word of who made it.",
+        ),
+    ] = 300.0
     longest_notice_seconds: Annotated[
         float, Meta(ge=0, le=86_400, description="A victim that asks to be told gets no more time than this.")
     ] = 300.0

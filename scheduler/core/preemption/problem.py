@@ -14,7 +14,7 @@ from scheduler.core.preemption.capacity import Capacity, RoomRequest, merged
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.demand import columns_of, needed_only, request_of
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
-from scheduler.core.preemption.legal import LegalVictims, legality
+from scheduler.core.preemption.legal import LegalVictims, legality, overdue
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.terminating import KinRelevance, vacate
 from scheduler.core.preemption.trial import Trial
@@ -62,7 +62,8 @@ def problem_of(
     legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
     victims = victims_of(residents, legal.mask, columns, facts.gangs, len(snapshot.names))
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(victims))
-    terminating = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
+    deleting = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0)
+    terminating = np.flatnonzero(deleting & ~overdue(residents, policy, now))
     later = working.what_if()
     relevant = KinRelevance(later, demand)
     vacate(later, residents, terminating, relevant)

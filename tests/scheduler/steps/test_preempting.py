@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import msgspec
+import pytest
 from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
@@ -14,6 +16,7 @@ from model.workload import WorkloadId
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.settings import SchedulerSettings
 
+YEAR = 365 * 86_400
 LOUD = {"sublet.dev/preemption-notice-seconds": "120"}
 
 
@@ -241,3 +244,58 @@ def test_a_reservation_takes_no_room_that_was_made_for_others() -> None:
     world.see(disrupted(cheap)).turn(after=1.0)
     world.gone(cheap).turn(after=1.0)
     assert world.binder.assigned == {"hp": spot}
+
+
+def ending(pod: objects.Pod, at: float) -> objects.Pod:
+    """Evicted, and to be gone at that Unix time."""
+    gone = disrupted(pod)
+    deletion = datetime.fromtimestamp(at, UTC)
+    return msgspec.structs.replace(gone, metadata=msgspec.structs.replace(gone.metadata, deletion_timestamp=deletion))
+
+
+def slow(pod: objects.Pod) -> objects.Pod:
+    """With a grace period of a year."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, termination_grace_period_seconds=YEAR))
+
+
+def test_room_that_does_not_come_within_five_minutes_is_given_up() -> None:
+    """The victim asks for a year: others take the room beside it, and the next victim is one that ends in time."""
+    world = World().see(raw_node(), slow(victim(batch_cpu="600")), high())
+    world.turn()
+    world.see(ending(slow(victim(batch_cpu="600")), 1000.0 + YEAR), raw_node("n2"), raw_node("n3"))
+    world.see(slow(victim("v2", "n2")), victim("v3", "n3", priority=10)).turn()
+    world.see(raw_pod("small", batch_cpu="400")).turn(after=200.0)
+    assert (list(world.evictor.evicted), world.binder.assigned, world.cycle.next_due()) == (["v"], {}, 1300.0)
+    world.turn(after=100.0)
+    assert (world.binder.assigned, world.writer.nominated) == ({"small": "n1"}, {"hp": ""})
+    world.turn(after=10.0)
+    assert (list(world.evictor.evicted), world.writer.nominated) == (["v", "v3"], {"hp": "n3"})
+
+
+def test_slow_victims_go_where_nothing_else_helps() -> None:
+    world = World().see(raw_node(), slow(victim()), high())
+    world.turn()
+    world.see(ending(slow(victim()), 1000.0 + YEAR), raw_node("n2"), slow(victim("w", "n2"))).turn()
+    world.turn(after=300.0)
+    world.turn(after=10.0)
+    assert (list(world.evictor.evicted), world.writer.nominated) == (["v", "w"], {"hp": "n2"})
+
+
+@pytest.mark.parametrize(
+    ("ends", "nominated"), [(1299.0, "n1"), (1301.0, ""), (701.0, "n1"), (699.0, ""), (1000.0 + YEAR, "")]
+)
+def test_room_of_pods_that_end_too_late_is_not_waited_for(ends: float, nominated: str) -> None:
+    """Or that were to be gone long ago: a finalizer, or a node that is silent."""
+    world = World().see(raw_node(), ending(victim(), ends), high())
+    told = [term.name for insight in world.turn().insights.values() for term in insight.terms]
+    assert world.writer.nominated.get("hp", "") == nominated
+    assert ("being deleted, but not gone in time" in told) is (nominated == "")
+
+
+def test_room_that_comes_by_itself_is_not_waited_for_again_and_again() -> None:
+    """Each attempt finds it again; what is kept lasts five minutes from the first."""
+    world = World().see(raw_node(), ending(victim(priority=100), 1290.0), high())
+    for _ in range(4):
+        world.see(raw_node("n2", batch_cpu=f"{world.clock.now // 100:.0f}")).turn(after=60.0)
+    assert kept(world) == [WorkloadId.pod("default/hp")]
+    assert world.cycle.next_due() == 1360.0
