@@ -67,7 +67,12 @@ class AgentDiagnosticsClient:
         answer = self._ask(self._stub.ExplainLimit, agent_pb2.ExplainLimitRequest(knob=knob, pods=pods))
         return tuple(
             LimitAnswer(
-                decision_from_wire(limit.decision), limit.path, limit.kernel_value, limit.matches, limit.decided_value
+                decision=decision_from_wire(limit.decision),
+                path=limit.path,
+                kernel_value=limit.kernel_value,
+                matches=limit.matches,
+                decided_value=limit.decided_value,
+                owner=limit.owner,
             )
             for limit in answer.limits
         )

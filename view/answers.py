@@ -37,13 +37,14 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class LimitAnswer(msgspec.Struct, frozen=True):
-    """A limit as decided, and what its control file holds at this moment."""
+    """A limit as decided, the strategy that owns its control file, and what that holds at this moment."""
 
     decision: Decision
     path: str
     kernel_value: str
     matches: bool
     decided_value: str = ""
+    owner: str = ""
 
 
 class PendingAnswer(msgspec.Struct, frozen=True):

@@ -159,10 +159,12 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         """Decision and kernel value of one moment; a brake cut in between settles within a tick."""
         kernel: Value | Missing = 0
         limit: Limit | None = None
+        owner: str = ""
         for _ in range(_SETTLE_TRIES):
             result = self._from.status.newest
             assert result is not None
             limit = result.limits.limits.get(knob, limit)
+            owner = result.limits.owner(knob) or ""
             kernel = self._from.read_knob(knob)
             if limit is not None and kernel == limit.value and result is self._from.status.newest:
                 break
@@ -174,6 +176,7 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
             kernel_value=f"unreadable: {kernel.detail}" if isinstance(kernel, Missing) else str(kernel),
             matches=kernel == limit.value,
             decided_value=str(limit.value),
+            owner=owner,
         )
 
 

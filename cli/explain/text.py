@@ -124,9 +124,8 @@ def limits_text(answers: tuple[LimitAnswer, ...]) -> str:
 def _limit_text(answer: LimitAnswer) -> str:
     decided = answer.decided_value or answer.decision.value
     verdict = "as decided" if answer.matches else f"NOT as decided ({decided})"
-    return "\n".join(
-        [*explain.lines(answer.decision), f"  {answer.path}", f"  the kernel holds {answer.kernel_value}: {verdict}"]
-    )
+    place = f"  {answer.path}" + (f", of {answer.owner}" if answer.owner else "")
+    return "\n".join([*explain.lines(answer.decision), place, f"  the kernel holds {answer.kernel_value}: {verdict}"])
 
 
 def _usage_row(name: str, usage: Usage) -> str:

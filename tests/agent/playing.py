@@ -31,6 +31,8 @@ from model.qos import QoSClass
 from model.reason import Reason
 from tests.pods import with_fields
 
+_SETTLED_SECONDS = 20
+
 
 class FakeCluster:
     """Facts a test sets."""
@@ -98,12 +100,21 @@ class FakeReclaimer:
         return taken
 
 
+class KilledError(Exception):
+    """The agent ended at once, between two writes."""
+
+
 class Refusing:
-    """The executor with files that refuse every write of ours, by knob, in the kernel's words."""
+    """The executor with files that refuse every write of ours, by knob, in the kernel's words.
+
+    With `writes_left` the agent dies where it would make one more; `planned` is the plan under way.
+    """
 
     def __init__(self, executor: KnobExecutor) -> None:
         self._executor = executor
         self.refused: dict[Knob, str] = {}
+        self.writes_left: int | None = None
+        self.planned: tuple[Write, ...] = ()
 
     def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return self._executor.readings(knobs, claims)
@@ -112,6 +123,12 @@ class Refusing:
         taken = tuple(write for write in writes if write.knob not in self.refused)
         refused = (write for write in writes if write.knob in self.refused)
         errors = (WriteOutcome(w, self.refused[w.knob], cause=Reason.LIMIT_NOT_WRITTEN) for w in refused)
+        self.planned = taken
+        if self.writes_left is not None and self.writes_left < len(taken):
+            self._executor.apply(taken[: self.writes_left], seen_cuts)
+            self._executor.idle(_SETTLED_SECONDS)
+            raise KilledError
+        self.writes_left = None if self.writes_left is None else self.writes_left - len(taken)
         return (*self._executor.apply(taken, seen_cuts), *errors)
 
 
@@ -203,6 +220,13 @@ class Scenario:
 
     def play_all(self) -> list[TickResult]:
         return [self.play() for _ in self.playback.frames]
+
+    def wait(self, seconds: float = 1.0) -> TickResult:
+        """A tick some time later on the same files; nothing is on its way to them afterwards."""
+        self._now += seconds
+        result = self.tick.run()
+        assert self.executor.idle(_SETTLED_SECONDS)
+        return result
 
     def linger(self, seconds: float, web: int, job: int = 0) -> TickResult:
         """A tick of v1_surge some time later, its pods at so many milli-CPU, the system at 200."""

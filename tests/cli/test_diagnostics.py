@@ -71,7 +71,12 @@ class Agent(agent_pb2_grpc.AgentDiagnosticsServicer):
 
     def ExplainLimit(self, request: Any, context: Any) -> Any:
         limit = agent_pb2.Limit(
-            decision=WIRE, path=f"/{request.knob}", kernel_value=str(request.pods), matches=True, decided_value="9"
+            decision=WIRE,
+            path=f"/{request.knob}",
+            kernel_value=str(request.pods),
+            matches=True,
+            decided_value="9",
+            owner="cpuSuppress",
         )
         return agent_pb2.ExplainLimitResponse(limits=[limit])
 
@@ -161,7 +166,7 @@ def test_a_node(address: str) -> None:
 def test_limits(address: str) -> None:
     """Of one control file, and of pods too, where it is asked so."""
     found = AgentDiagnosticsClient(address).limits("cpu.max", pods=True)
-    assert found == (LimitAnswer(LENT, "/cpu.max", "True", True, "9"),)
+    assert found == (LimitAnswer(LENT, "/cpu.max", "True", True, "9", "cpuSuppress"),)
     assert AgentDiagnosticsClient(address).limits()[0].path == "/"
 
 

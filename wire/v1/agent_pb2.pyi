@@ -156,18 +156,20 @@ class ExplainLimitResponse(_message.Message):
     def __init__(self, limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ...) -> None: ...
 
 class Limit(_message.Message):
-    __slots__ = ("decision", "path", "kernel_value", "matches", "decided_value")
+    __slots__ = ("decision", "path", "kernel_value", "matches", "decided_value", "owner")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     KERNEL_VALUE_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
     DECIDED_VALUE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     decision: _decision_pb2.Decision
     path: str
     kernel_value: str
     matches: bool
     decided_value: str
-    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., path: _Optional[str] = ..., kernel_value: _Optional[str] = ..., matches: _Optional[bool] = ..., decided_value: _Optional[str] = ...) -> None: ...
+    owner: str
+    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., path: _Optional[str] = ..., kernel_value: _Optional[str] = ..., matches: _Optional[bool] = ..., decided_value: _Optional[str] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class ExplainEvictionsRequest(_message.Message):
     __slots__ = ()

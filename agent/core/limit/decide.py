@@ -153,6 +153,11 @@ class NodeLimits(msgspec.Struct, frozen=True):
     memory_signs: MemorySigns = MemorySigns()
     lost_cpus: int = 0
     refused: tuple[Limit, ...] = ()
+    layout: Layout = Layout()
+
+    def owner(self, knob: Knob) -> Strategy | None:
+        """The strategy that alone writes this file."""
+        return owner_of(self.layout, knob)
 
     def watch(self, last_resort: LastResort | None) -> Watch:
         """What the brake's thread may do until the next tick."""
@@ -278,6 +283,7 @@ def decide_limits(
         memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
         refused=(*own.refused, *refused),
+        layout=layout,
     )
 
 

@@ -340,6 +340,7 @@ def test_explanations(rig: Rig) -> None:
         request = agent_pb2.ExplainLimitRequest(knob="cpu.cfs_quota_us")
         limit = (await agent.ExplainLimit(request)).limits[0]
         assert (limit.decision.value, limit.kernel_value, limit.matches) == (130_000, "130000", True)
+        assert limit.owner == "cpuSuppress"
         rig.kernel = 99
         limit = (await agent.ExplainLimit(request)).limits[0]
         assert (limit.kernel_value, limit.matches) == ("99", False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agent.core.limit.plan import plan
 from agent.core.limit.pod_limits import pod_limits
+from agent.core.limit.release import released
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.observation import Knob, Places, PodPlace, Value
 from agent.edge.executor import KnobExecutor
@@ -45,13 +46,26 @@ class Life:
     def turn(self, quota: int, cpus: str) -> None:
         """Root quota, period, weight, idle and CPUs everywhere, limits of pods; every write is accepted."""
         limits = self.limits(quota, cpus)
+        self._apply(limits)
+        assert {knob: self.executor.read(knob) for knob in limits} == {
+            knob: limit.value for knob, limit in limits.items()
+        }
+
+    def hold(self, values: Mapping[Knob, Value]) -> None:
+        """These and nothing else."""
+        self._apply({knob: _limit(knob, value, self.tree.cpus()) for knob, value in values.items()})
+
+    def give_back(self, knobs: Iterable[Knob]) -> None:
+        """As where nothing wants them any more."""
+        readings = self.executor.readings(tuple(knobs)).readings
+        found = (released(knob, reading, 0.0) for knob, reading in readings.items())
+        self._apply({limit.knob: limit for limit in found if limit})
+
+    def _apply(self, limits: Mapping[Knob, Limit]) -> None:
         readings = self.executor.readings(tuple(limits))
         outcomes = self.executor.apply(plan(limits, readings.readings), readings.brake_cuts)
         assert [outcome.error for outcome in outcomes if outcome.error or outcome.dropped] == []
         assert self.executor.idle(20)
-        assert {knob: self.executor.read(knob) for knob in limits} == {
-            knob: limit.value for knob, limit in limits.items()
-        }
 
     def limits(self, quota: int, cpus: str) -> dict[Knob, Limit]:
         tree, knobs = self.tree, self.tree.knobs

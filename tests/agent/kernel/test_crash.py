@@ -13,7 +13,7 @@ import pytest
 from agent.core.limit.ownership import gives_more
 from agent.core.observe.observation import Knob, Value
 from agent.files.controlfiles import KnobText
-from agent.files.statefile import StateFile
+from agent.files.statefile import StateFile, originals_in
 from model.topology import format_cpus, parse_cpus
 from tests.agent.kernel.life import Life
 from tests.agent.kernel.v1_tree import V1Tree, needs_two_cpus, needs_v1
@@ -120,6 +120,29 @@ def test_killed_while_restoring(tree: V1Tree, tmp_path: Path) -> None:
         if not died:
             break
     assert step > 10
+
+
+def test_killed_while_giving_back(tree: V1Tree, tmp_path: Path) -> None:
+    """The next agent gives back what is left; what the state file forgot says already what it said before."""
+    state, knobs = tmp_path / "agent.json", [tree.pids(group) for group in ("", "podp", "podq")]
+    tree.say({tree.pids("podq"): 500})
+    original = tree.snapshot()
+    for step in count():
+        life = Life(tree, state)
+        life.hold(dict.fromkeys(knobs, 100))
+        life.state.close()
+        assert tree.said(*knobs) == ["100"] * 3
+        died = dies_at(step, lambda: Life(tree, state).give_back(knobs))
+        held, known = dict(zip(knobs, tree.said(*knobs), strict=True)), originals_in(state)
+        assert all(held[knob] in ("100", known.get(knob, held[knob])) for knob in knobs)
+        assert all(known.get(knob) or held[knob] != "100" for knob in knobs)
+        again = Life(tree, state)
+        again.give_back(knobs)
+        again.state.close()
+        assert tree.snapshot() == original and not originals_in(state), step
+        if not died:
+            break
+    assert step > 3
 
 
 def test_killed_while_the_brake_cuts(tree: V1Tree, tmp_path: Path) -> None:

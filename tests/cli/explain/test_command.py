@@ -88,6 +88,7 @@ class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
             path="/sys/fs/cgroup/cpu/kubepods/besteffort/cpu.cfs_quota_us",
             kernel_value=self.kernel_value,
             matches=self.kernel_value == "130000",
+            owner="cpuSuppress",
         )
         return agent_pb2.ExplainLimitResponse(limits=[limit] if request.knob in ("", QUOTA.name) else [])
 
@@ -168,7 +169,7 @@ def test_limit_compares_with_the_kernel(
     assert main(["explain", "limit", "--agent", address]) == 0
     out = capsys.readouterr().out
     assert expected in out
-    assert "- online" in out and "cpu.cfs_quota_us" in out
+    assert "- online" in out and "besteffort/cpu.cfs_quota_us, of cpuSuppress\n" in out
 
 
 def test_a_limit_the_agent_does_not_keep_is_a_failure(address: str, capsys: pytest.CaptureFixture[str]) -> None:
