@@ -1,4 +1,4 @@
-"""Writes docs/settings.md, metrics.md and koordinator.md and the README's short table: `make docs`. A test compares."""
+"""Writes docs/settings.md, metrics.md, koordinator.md, nodeslo.md and the README's short table: `make docs`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import inspect
 
 from admission.settings import AdmissionSettings
 from agent.settings import AgentSettings
+from docs import nodeslo
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
 from kube.dialects.coverage.rows import Area, CoverageRow, Support, Surface
 from kube.dialects.coverage.table import ROWS as API
@@ -39,7 +40,8 @@ of each node and the metric `sublet_agent_settings_not_acted_on` say it too, for
 it. A section that is off (`enable: false`, `policy: none`) asks for nothing. Pods are looked at when they are created
 and when their labels change, templates of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they are
 written. Koordinator's defaults are not Sublet's everywhere: [settings](settings.md) has ours,
-[ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
+[ADR 8](adr/0008-defaults-without-documents.md) says which document wins. [nodeslo.md](nodeslo.md) has every field of a
+NodeSLO with the control files that it moves and the tests of that.
 """
 _MOST_NAMES = 4
 _FIRST_TOLD = (Support.NOT_YET, Support.PARTLY, Support.NEVER)
@@ -70,7 +72,12 @@ def settings() -> Mapping[str, list[SettingRow]]:
 
 def pages() -> Mapping[str, str]:
     """File name → content of every generated page."""
-    return {"settings.md": _settings_page(), "metrics.md": _metrics_page(), "koordinator.md": _koordinator_page()}
+    return {
+        "settings.md": _settings_page(),
+        "metrics.md": _metrics_page(),
+        "koordinator.md": _koordinator_page(),
+        "nodeslo.md": nodeslo.page(_NOTE),
+    }
 
 
 def readme(text: str) -> str:

@@ -12,6 +12,7 @@ from agent.core.lend.reclaimable import NodeLending
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.decide import NodeLimits
 from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knob_table import Strategy
 from agent.core.observe.network import InterfaceTraffic
 from agent.core.observe.observation import (
     CgroupPressure,
@@ -29,6 +30,7 @@ from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
 from agent.report.metrics import Counters, collect
 from agent.report.status import AgentStatus
+from docs import nodeslo
 from docs.generate import (
     BEGIN,
     COMMAND,
@@ -41,6 +43,9 @@ from docs.generate import (
     settings,
     short_table,
 )
+from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
+from kube.dialects.coverage.rows import Support
+from kube.dialects.coverage.settings import ROWS as SETTINGS
 from model.decision import Decision, Unit
 from model.metrics import AGENT, MetricSample
 from model.pod.pod import Pod
@@ -63,6 +68,26 @@ def test_the_short_table_is_as_the_code_says() -> None:
     assert committed == readme(committed), f"README.md is stale: run `{COMMAND}`"
     assert readme(f"a{BEGIN}old{END}b") == f"a{BEGIN}\n{short_table()}\n{END}b"
     assert readme("without marks") == "without marks"
+
+
+def test_every_field_of_a_node_slo_is_told_of() -> None:
+    """One that is read and missing from Koordinator's table is found here; each is told once."""
+    found = nodeslo.fields()
+    assert [field.path for field in found if not field.rows] == []
+    assert len({field.path for field in found}) == len(found) > 100
+    told = {row.field for field in found for row in field.rows}
+    rows = {row.field for row in SETTINGS if row.field.partition(".")[0] in NODE_SLO_FIELDS}
+    assert rows - told == set(), "a row of the table that no field leads to"
+
+
+def test_every_strategy_is_told_of() -> None:
+    """By which fields or settings it goes, which files it has, and a test on a real kernel for each."""
+    assert set(nodeslo.REAL) == set(Strategy)
+    assert {strategy for found in nodeslo.BY_FIELD.values() for strategy in found} | set(nodeslo.OWN) == set(Strategy)
+    assert [test for tests in nodeslo.REAL.values() for test in tests if not (nodeslo.TESTS / test).exists()] == []
+    acted = {row.field for row in SETTINGS if row.support in (Support.HONOURED, Support.PARTLY)}
+    for start in nodeslo.BY_FIELD:
+        assert any(field.startswith(start) for field in acted), f"{start} begins no field that is acted on"
 
 
 @pytest.mark.parametrize(("program", "rows"), settings().items())

@@ -77,7 +77,8 @@ class KnobRow(msgspec.Struct, frozen=True):
     """One file of one cgroup version (`controller` is empty on v2), and its owner by place.
 
     `unit` is that of a decision on it. `reclaims`: a write may take as long as the kernel reclaims. `neutral` is the
-    value that limits and protects nobody, None where there is none.
+    value that limits and protects nobody, None where there is none. `since` is the first Linux that has the file, where
+    that is newer than the cgroup version.
     """
 
     controller: str
@@ -88,6 +89,7 @@ class KnobRow(msgspec.Struct, frozen=True):
     more: More = More.HIGHER
     reclaims: bool = False
     neutral: Value | None = None
+    since: str = ""
 
     @property
     def version(self) -> int:
@@ -115,13 +117,13 @@ _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Stra
 TABLE = (
     KnobRow("cpu", "cpu.cfs_quota_us", Form.NUMBER, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),
     KnobRow("", "cpu.max", Form.QUOTA, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),
-    KnobRow("cpu", "cpu.cfs_burst_us", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0),
-    KnobRow("", "cpu.max.burst", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0),
+    KnobRow("cpu", "cpu.cfs_burst_us", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0, since="5.14"),
+    KnobRow("", "cpu.max.burst", Form.NUMBER, Unit.MICROSECONDS, _BURST, neutral=0, since="5.14"),
     KnobRow("cpu", "cpu.cfs_period_us", Form.NUMBER, Unit.MICROSECONDS, _PERIOD, More.LOWER),
     KnobRow("cpu", "cpu.shares", Form.NUMBER, Unit.SHARES, _WEIGHT),
     KnobRow("", "cpu.weight", Form.NUMBER, Unit.WEIGHT, _WEIGHT),
-    KnobRow("cpu", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0),
-    KnobRow("", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0),
+    KnobRow("cpu", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0, since="5.15"),
+    KnobRow("", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0, since="5.15"),
     KnobRow("cpuset", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LISTS),
     KnobRow("", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LIST, neutral=""),
     KnobRow("memory", "memory.limit_in_bytes", Form.BYTES_V1, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),

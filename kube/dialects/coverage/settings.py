@@ -215,6 +215,19 @@ _QOS = (
         Area.OTHER_QOS, "resource-qos-config.*Class.blkioQOS", "disk I/O is not limited by class", {"enable": True}
     ),
     _not_yet(Area.OTHER_QOS, "resource-qos-config.cgroupRoot.blkioQOS", "blk-iocost is not set", {"enable": True}),
+    *(
+        CoverageRow(
+            Surface.SETTINGS,
+            Area.OTHER_QOS,
+            f"resource-qos-config.cgroupRoot.{section}",
+            Support.NEVER,
+            "of cgroupRoot Koordinator acts on blkioQOS alone, too",
+            source=_TYPES,
+            asks=Asks.ON,
+            example={"enable": True},
+        )
+        for section in ("cpuQOS", "memoryQOS", "resctrlQOS", "networkQOS")
+    ),
     _not_yet(
         Area.OTHER_QOS,
         "resource-qos-config.*Class.networkQOS",
