@@ -338,6 +338,17 @@ def _thrash_without_stalls(node: MadeNode) -> list[Tree]:
     return frames
 
 
+def _memory_short(node: MadeNode) -> list[Tree]:
+    """68 % of the memory are in use in frame 0, 72 % from then on; 2 GiB of swap are free."""
+    frames = _frames(node)
+    for second, tree in enumerate(frames):
+        left = 8 * GIB * (28 if second else 32) // 100
+        memory = {"MemTotal": 8 * GIB, "MemFree": left, "MemAvailable": left, "SwapTotal": 2 * GIB, "SwapFree": 2 * GIB}
+        rows = (f"{name + ':':16}{value // 1024:8} kB\n" for name, value in memory.items())
+        tree["proc/meminfo"] = "".join(rows).encode()
+    return frames
+
+
 class Recipe(NamedTuple):
     """What a scenario is about, its node, and what happens to it."""
 
@@ -382,6 +393,11 @@ RECIPES: Mapping[str, Recipe] = {
         "memory is short and pages come back as fast as they are taken; full stays near zero",
         MadeNode(2, _PLAIN),
         _thrash_without_stalls,
+    ),
+    "v2_memory_short": Recipe(
+        "memory runs short, and swap is free",
+        MadeNode(2, _PLAIN),
+        _memory_short,
     ),
     "v2_cgroupfs_crio": Recipe(
         "cri-o's names, cgroupfs driver; crio-conmon groups are no containers",

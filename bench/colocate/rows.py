@@ -46,7 +46,7 @@ class KernelSettings(msgspec.Struct, frozen=True):
 
 class ColocationRow(msgspec.Struct, frozen=True):
     """`service_millis` is what the service requests, None: half of the CPUs; `agent` the suppress settings, None: no
-    agent.
+    agent; `eviction` those of evictions.
 
     With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it. `hogs` is
     how many batch processes run, None: two a CPU.
@@ -60,6 +60,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     memory: bool = False
     kernel: KernelSettings = KernelSettings()
     hogs: int | None = None
+    eviction: Mapping[str, Any] = {}
 
 
 LONG = RequestKind("long", 0.9, 300.0)
@@ -73,6 +74,7 @@ ALONE, BURSTABLE, NO_AGENT = "alone", "burstable", "no-agent"
 CPUSET, CFS_QUOTA, ADAPTIVE = "cpuset", "cfsQuota", "adaptive"
 SMALL_NO_AGENT, SMALL_ADAPTIVE, SMALL_IDLE = "small-no-agent", "small-adaptive", "small-idle"
 MEMORY_ALONE, MEMORY_NO_AGENT, MEMORY_AGENT = "memory-alone", "memory-no-agent", "memory-agent"
+MEMORY_NO_SHRINK = "memory-no-shrink"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
 
 LONGEST_SLICE_US, SHORTEST_SLICE_US = 100_000, 100
@@ -118,6 +120,14 @@ MEMORY_ROWS = (
         BatchKind.BEST_EFFORT,
         {"policy": "adaptive"},
         memory=True,
+    ),
+    ColocationRow(
+        MEMORY_NO_SHRINK,
+        "1 GiB for pods, hungry batch, adaptive, nothing reclaimed",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        memory=True,
+        eviction={"shrink_margin_pct": None},
     ),
 )
 CANDIDATES = (

@@ -157,7 +157,7 @@ def _tell_kernel_of_batch(row: ColocationRow, pid: int) -> None:
 
 
 def settings_of(row: ColocationRow) -> dict[str, object]:
-    return {"suppress": dict(row.agent or {})}
+    return {"suppress": dict(row.agent or {}), "eviction": dict(row.eviction)}
 
 
 async def _homes(stage: ColocationSetup, stack: AsyncExitStack, row: ColocationRow) -> list[Home]:

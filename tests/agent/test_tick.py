@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from agent.core.limit.plan import Write
+from agent.core.limit.shrink import PodLook, ReclaimAnswer, ReclaimOrder
 from agent.core.limit.watch import MemorySigns
 from agent.core.observe.observation import Missing
 from agent.core.observe.prediction import PredictionPolicy
@@ -211,8 +212,12 @@ def test_processes_are_limited(tmp_path: Path, build: Any, name: str) -> None:
 
 
 def thrashing_node(root: Path, build: Any, settings: AgentSettings | None = None) -> Scenario:
+    return listed_node("v2_thrash_without_stalls", root, build, settings)
+
+
+def listed_node(name: str, root: Path, build: Any, settings: AgentSettings | None = None) -> Scenario:
     """Its pods come from the API server: a static one would not be evicted."""
-    node = Scenario("v2_thrash_without_stalls", root, build, settings, made=root.with_suffix(".made"))
+    node = Scenario(name, root, build, settings, made=root.with_suffix(".made"))
     facts = node.cluster.now
     pods = tuple(msgspec.structs.replace(pod, uid=pod.cgroup_uid) for pod in facts.pods or ())
     node.cluster.now = msgspec.structs.replace(facts, pods=pods)
@@ -235,6 +240,37 @@ def test_thrashing_without_stalls_cannot_wait(tmp_path: Path, build: Any) -> Non
     off = thrashing_node(tmp_path / "off", build, AgentSettings(eviction=EvictionStrategy(thrash_refault_pct=None)))
     off.play_all()
     assert [order.grace_seconds for order in off.evictor.requests] == [None], "stalls alone tell nothing here"
+
+
+def test_memory_is_reclaimed_before_anybody_is_evicted(tmp_path: Path, build: Any) -> None:
+    """A look below the threshold, steps beyond it while they free memory, then the eviction; nothing is left behind."""
+    node = listed_node("v2_memory_short", tmp_path / "node", build)
+    look = PodLook(512 << 20, 400 << 20, 0, 0.0)
+    train = next(pod.uid for pod in node.cluster.now.pods or () if pod.name == "train")
+    node.play()
+    assert [(order.uid, order.bytes) for order in node.reclaimer.orders] == [(train, 0)]
+    told = []
+    for asked, freed in ((0, 0), (32, 32), (32, 8)):
+        node.reclaimer.answers = (ReclaimAnswer(train, asked << 20, freed << 20, look),)
+        told.append(node.play())
+    assert [order.bytes >> 20 for order in node.reclaimer.orders] == [0, 32, 32]
+    assert [result.evictions.shrinking[0].reason for result in told] == [
+        Reason.SHRINKING,
+        Reason.SHRINKING,
+        Reason.SHRINK_EXHAUSTED,
+    ]
+    assert [result.evictions.needs[0].reason for result in told[:2]] == [Reason.SHRINKING] * 2
+    assert [order.name for order in node.evictor.requests] == ["train"]
+    assert told[-1].shrink.reclaimed_bytes == 40 << 20
+    assert node.originals is not None and not any(
+        "/pod" in knob.cgroup for knob in node.originals.originals if knob.file == "memory.high"
+    )
+    node.start()
+    node.play()
+    assert node.reclaimer.orders[-1] == ReclaimOrder(train, node.reclaimer.orders[0].cgroup), "a new agent looks first"
+    again = listed_node("v2_memory_short", tmp_path / "observing", build, AgentSettings(mode=Mode.OBSERVE))
+    again.play_all()
+    assert again.reclaimer.orders == []
 
 
 def test_a_foreign_writer_of_pids_max(tmp_path: Path, build: Any) -> None:

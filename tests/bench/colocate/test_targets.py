@@ -123,7 +123,7 @@ def test_claims_are_against_no_agent() -> None:
 def test_rows_are_chosen_by_name_and_group() -> None:
     """Always in the order they are listed."""
     assert [row.name for row in chosen(["adaptive", "alone"])] == ["alone", "adaptive"]
-    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 12
+    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 13
     assert {row.agent["threshold_pct"] for row in chosen([CPUSET, CFS_QUOTA]) if row.agent} == {65}
 
 
