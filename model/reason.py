@@ -64,6 +64,7 @@ class Reason(StrEnum):
     CONTROLLER_ABSENT = "ControllerAbsent"
     KNOB_ABSENT = "KnobAbsent"
     CPU_BURST = "CpuBurst"
+    QUOTA_BURST = "QuotaBurst"
     AGENT_SILENT = "AgentSilent"
     AGENT_NOT_RUNNING = "AgentNotRunning"
     NOTHING_IDLE = "NothingIdle"
@@ -184,6 +185,7 @@ _WORDS: dict[Reason, str] = {
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.KNOB_ABSENT: "this kernel has no such control file: the setting does nothing here",
     Reason.CPU_BURST: "an online container may spend later what it left of its CPU limit",
+    Reason.QUOTA_BURST: "an online container was throttled while shared CPUs are idle: it gets more for a while",
     Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
     Reason.AGENT_NOT_RUNNING: "the node's agent is not running, or cannot be reached: look for its pod and its log",
     Reason.OFFER_NOT_BELIEVED: "the node offers more than it has: such an amount counts as 0 for the scheduler",

@@ -298,17 +298,40 @@ class BurstPolicy(StrEnum):
         """The kernel lets them spend later what they left of their quota: cpu.max.burst."""
         return self in (BurstPolicy.CPU_BURST, BurstPolicy.AUTO)
 
+    @property
+    def raises(self) -> bool:
+        """Throttled ones get a larger quota for a while: cpu.max."""
+        return self in (BurstPolicy.QUOTA_BURST, BurstPolicy.AUTO)
+
 
 class BurstStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """CPU bursts of online containers (NodeSLO cpuBurstStrategy; defaults of Koordinator's pkg/util/sloconfig)."""
 
     policy: Annotated[
         BurstPolicy,
-        Meta(description="none, or cpuBurstOnly: online containers spend later what they left of their CPU limit."),
+        Meta(
+            description="cpuBurstOnly: online containers spend later what they left of their CPU limit; "
+            "cfsQuotaBurstOnly: throttled ones get more while shared CPUs are idle; auto: both; none."
+        ),
     ] = BurstPolicy.NONE
     cpu_pct: Annotated[
         int, Meta(ge=1, le=10_000, description="What may be saved up for a burst, as a share of one period's limit.")
     ] = 1000
+    quota_pct: Annotated[
+        int, Meta(ge=100, le=100_000, description="How far a quota may be raised, as a share of the limit.")
+    ] = 300
+    quota_seconds: Annotated[
+        int,
+        Meta(
+            ge=-1,
+            le=86_400,
+            description="For so long a container that saved all it may can use quota_pct; 0: not at all, -1: no end.",
+        ),
+    ] = -1
+    pool_pct: Annotated[
+        _Share,
+        Meta(description="Use of the shared CPUs from which on raised quotas come down; from 90 % of it none rises."),
+    ] = 50
 
 
 class HostApplication(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from agent.core.limit.steps import steps
-from agent.core.observe.knobs import value_of
+from agent.core.observe.knobs import is_of_kubelet, value_of
 from agent.core.observe.observation import Absence, Knob, Missing
 from agent.files.controlfiles import ControlFiles, KnobText
 from model.fault import KernelFault
@@ -35,6 +35,8 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
     Raises KernelFault naming the first one the kernel refused, after all others were put back.
     """
     before = {knob: files.held(knob) for knob in originals}
+    originals = {knob: text for knob, text in originals.items() if not _is_of_kubelet(knob, before[knob])}
+    before = {knob: before[knob] for knob in originals}
     values = {knob: held.value for knob, held in before.items() if isinstance(held, KnobText)}
     for step in steps({knob: value_of(knob, text.encode()) for knob, text in originals.items()}, values):
         # What is refused here is tried once more below, and told of.
@@ -47,6 +49,11 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
                 str(files.path(knob)), f"{originals[knob]!r} was refused: {error}", "mend it, restore again"
             )
     return _counted(originals, before)
+
+
+def _is_of_kubelet(knob: Knob, held: KnobText | Missing) -> bool:
+    """A pod was resized since: what was granted before is nobody's word any more."""
+    return isinstance(held, KnobText) and is_of_kubelet(knob, held.value)
 
 
 def put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Missing) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.core.observe.knobs import PERIOD_US, SMALLEST_QUOTA_US, RootKnobs, is_quota
+from agent.core.observe.knobs import PERIOD_US, SMALLEST_QUOTA_US, RootKnobs, is_online_quota, is_quota
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob
 from agent.core.observe.preflight import findings
@@ -92,7 +92,8 @@ def restore_all(options: OfflineOptions, *, if_any: bool = False) -> Restored:
 @contextlib.contextmanager
 def _alone(files: ControlFiles, originals: Mapping[Knob, str]) -> Iterator[None]:
     """Without an agent or guard that limits the same cgroups from another state file."""
-    quotas = sorted((knob for knob in originals if is_quota(knob)), key=lambda knob: knob.cgroup.count("/"))
+    best_effort = (knob for knob in originals if is_quota(knob) and not is_online_quota(knob))
+    quotas = sorted(best_effort, key=lambda knob: knob.cgroup.count("/"))
     folder = files.path(quotas[0]).parent if quotas else None
     with contextlib.ExitStack() as stack:
         if folder and folder.is_dir():

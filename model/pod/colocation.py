@@ -6,7 +6,7 @@ import msgspec
 
 from model.cpubinding import BoundCpus, CpuRequest, ExclusivePolicy, mask_of
 from model.qos import PriorityBand, QoSClass
-from model.strategy import BurstPolicy
+from model.strategy import BurstPolicy, BurstStrategy
 from model.topology import parse_cpus
 
 
@@ -43,6 +43,15 @@ class BurstTerms(msgspec.Struct, frozen=True):
     """What it may do beyond its CPU limit; None: as the node's strategy says, as below."""
     cpu_pct: int | None = None
     """What may be saved up for a burst, as a share of one period's limit."""
+    quota_pct: int | None = None
+    """How far its quota may be raised, as a share of the limit."""
+    quota_seconds: int | None = None
+    """For how long it may use that; -1: no end."""
+
+    def over(self, strategy: BurstStrategy) -> BurstStrategy:
+        """The strategy with what these terms set."""
+        told = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        return msgspec.structs.replace(strategy, **told) if told else strategy
 
 
 class Colocation(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from model.pod.spec import Container
 from model.qos import QoSClass
 from model.reason import Reason
 from model.resources import CPU
-from model.strategy import BurstStrategy
+from model.strategy import BurstPolicy, BurstStrategy
 
 _US_PER_MILLI = 100
 _ONLINE = (QoSClass.NONE, QoSClass.LS, QoSClass.LSR)
@@ -50,9 +50,17 @@ class BurstFacts(msgspec.Struct, frozen=True):
         return self.pods or ()
 
     def wants(self, pod: Pod) -> bool:
-        """By its own words, else by the node's."""
+        """It may save up CPU."""
+        return self.policy(pod).saves_up and _is_online(pod)
+
+    def policy(self, pod: Pod) -> BurstPolicy:
+        """The pod's own, else the node's."""
         own = pod.colocation.burst.policy
-        return (self.strategy.policy if own is None else own).saves_up and _is_online(pod)
+        return self.strategy.policy if own is None else own
+
+    def of(self, pod: Pod) -> BurstStrategy:
+        """The pod's own words go before the node's."""
+        return pod.colocation.burst.over(self.strategy)
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -154,9 +162,8 @@ def _groups(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Group]:
     place = places.pods.get(pod.uid)
     if place is None or place.path.startswith(f"{facts.layout.best_effort}/") or not _is_online(pod):
         return
-    own, inits = pod.colocation.burst.cpu_pct, pod.spec.init_containers
+    pct, inits = facts.of(pod).cpu_pct, pod.spec.init_containers
     starting = {c.name for c in inits if not c.sidecar}
-    pct = facts.strategy.cpu_pct if own is None else own
     together = sum(_limit_us(c) for c in (*pod.spec.containers, *inits) if c.name not in starting)
     # Where none of those has a limit, one that only starts the pod may have.
     most = together or max(map(_limit_us, inits), default=0)

@@ -8,6 +8,7 @@ import msgspec
 
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
 from agent.core.limit.brake import BrakePlan
+from agent.core.limit.burst_tokens import shared_pool
 from agent.core.limit.compose import Composed, composed
 from agent.core.limit.cpu_burst import (
     BurstFacts,
@@ -35,6 +36,7 @@ from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
+from agent.core.limit.quota_burst import QuotaBurstMemory, quota_bursts, quotas_wanted
 from agent.core.limit.release import KnobClaims, is_released, released
 from agent.core.limit.stall_relief import CutRange, Relief
 from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
@@ -53,7 +55,7 @@ from agent.core.observe.knobs import (
     is_v1_quota,
 )
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places
+from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places, PodPlace
 from agent.core.observe.usage import NodeUsage, best_effort_limit_millis
 from model.decision import Decision, Unit
 from model.pod.pod import Pod
@@ -115,8 +117,8 @@ class LimitMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
-    and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts; and
-    whether files of pods were given back, so that more may be left.
+    and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts, and
+    quotas raised; and whether files of pods were given back, so that more may be left.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -129,6 +131,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     counts_pids: bool = True
     cpus: OnlineCpus = OnlineCpus()
     bursts: BurstMemory = BurstMemory()
+    quota_bursts: QuotaBurstMemory = QuotaBurstMemory()
     releasing: bool = False
 
 
@@ -206,18 +209,20 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
     of_batch = due(memory.knob_schedule, groups, ceiling_us)
-    burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, _burst_facts(layout, facts), places)
-    return (*RootKnobs.of(layout).all, *lists, *of_batch, *burst_files)
+    about = _burst_facts(layout, facts)
+    burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
+    quotas = quotas_wanted(memory.quota_bursts, about, places)
+    return (*RootKnobs.of(layout).all, *lists, *of_batch, *dict.fromkeys((*burst_files, *quotas)))
 
 
 def claims_due(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
     """What strategies want, for whoever knows which files hold values of ours; in one tick of ten, and while files are
     given back."""
     looks = memory.releasing or memory.knob_schedule.turn == 0
-    return _claims(layout, places, facts) if looks else None
+    return _claims(memory, layout, places, facts) if looks else None
 
 
-def _claims(layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
+def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
     """Of the roots, and of pods that are listed and run; None while it is unknown what is wanted."""
     if facts.pods is None or facts.unsettled:
         return None
@@ -227,9 +232,10 @@ def _claims(layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | N
         place = places.pods[pod.uid]
         cgroups.update((place.path, *place.containers.values()))
     pids = pods_pids_to_read(layout, places, running) if holds_pods_pids(facts.suppress) else ()
-    saved_up = bursts(_burst_facts(layout, facts), places)
+    about = _burst_facts(layout, facts)
+    of_online = (*bursts(about, places), *quotas_wanted(memory.quota_bursts, about, places))
     # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
-    return KnobClaims(layout, frozenset((*RootKnobs.of(layout).all, *pids, *saved_up)), frozenset(cgroups))
+    return KnobClaims(layout, frozenset((*RootKnobs.of(layout).all, *pids, *of_online)), frozenset(cgroups))
 
 
 def decide_limits(
@@ -250,7 +256,8 @@ def decide_limits(
         scene.knobs.quota, msgspec.structs.replace(situation, cpuset_in_force=cpus.in_force, cpuset_failed=cpus.failed)
     )
     schedule, below, refused = _below(scene, cpus, quota.decision.value)
-    own = composed(layout, _of_root_alone(scene, quota))
+    raised_after, raised = _raised(scene)
+    own = composed(layout, {**_of_root_alone(scene, quota), Strategy.CPU_BURST: raised})
     wanted = {**{limit.knob: limit for limit in own.limits}, **burst_absent(layout, observation), **below}
     given_up = _released(scene, wanted)
     limits = {**wanted, **given_up}
@@ -268,6 +275,7 @@ def decide_limits(
         counts_pids=counts_pids,
         cpus=online,
         bursts=burst_memory(layout, observation),
+        quota_bursts=raised_after,
         releasing=any(knob.cgroup != layout.best_effort for knob in given_up),
     )
     return after, NodeLimits(
@@ -406,7 +414,7 @@ def _released(scene: _Scene, wanted: Mapping[Knob, Limit]) -> dict[Knob, Limit]:
     ]
     if not left or facts.unsettled:
         return {}
-    claims = _claims(layout, observation.places, facts)
+    claims = _claims(scene.memory, layout, observation.places, facts)
     given_up = [knob for knob in left if knob in scene.knobs.all or (claims is not None and claims.leave(knob))]
     found = (released(knob, observation.knobs[knob], observation.at_seconds) for knob in given_up)
     return {limit.knob: limit for limit in found if limit}
@@ -417,11 +425,13 @@ def _below(
 ) -> tuple[KnobSchedule, dict[Knob, Limit], tuple[Limit, ...]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
     observation, layout = scene.observation, scene.layout
-    # A CPU list is read whether its pod is due or not.
-    places, read = observation.places.pods, {knob.cgroup for knob in observation.knobs if knob.file != CPUSET_FILE}
+    # A CPU list and a raised quota are read whether the pod is due or not.
+    raised = set(quotas_wanted(scene.memory.quota_bursts, _burst_facts(layout, scene.facts), observation.places))
+    each = (knob for knob in observation.knobs if knob.file != CPUSET_FILE and knob not in raised)
+    places, read = observation.places.pods, {knob.cgroup for knob in each}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
-    due_now = [pod for pod in placed if places[pod.uid].path in read]
-    others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]
+    due_now = [pod for pod in placed if not read.isdisjoint(_cgroups(places[pod.uid]))]
+    others = [places[pod.uid] for pod in placed if read.isdisjoint(_cgroups(places[pod.uid]))]
     ratio, in_use = scene.facts.normalization_ratio, _in_use(observation, due_now)
     batch = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
     pids = pods_pids(layout, observation, due_now, scene.facts.suppress)
@@ -435,7 +445,7 @@ def _below(
         },
     )
     each_tick = _each_tick(scene, cpus)
-    unread = {path for place in others for path in (place.path, *place.containers.values())}
+    unread = {path for place in others for path in _cgroups(place)}
     schedule, limits = scheduled(
         scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, observation.knobs
     )
@@ -455,6 +465,10 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
     )
 
 
+def _cgroups(place: PodPlace) -> tuple[str, ...]:
+    return (place.path, *place.containers.values())
+
+
 def _high_limit(scene: _Scene) -> Limit | None:
     observation, strategy, knob = scene.observation, scene.facts.eviction, scene.knobs.memory_high
     reading = observation.knobs.get(knob) if knob else None
@@ -472,6 +486,14 @@ def _root_pids(scene: _Scene) -> Limit | None:
 
 def _burst_facts(layout: Layout, facts: LimitFacts) -> BurstFacts:
     return BurstFacts(layout, facts.burst, facts.pods)
+
+
+def _raised(scene: _Scene) -> tuple[QuotaBurstMemory, Iterable[Limit]]:
+    """Quotas of throttled online containers and their pods."""
+    facts, capacity_millis = _burst_facts(scene.layout, scene.facts), scene.size.capacity_millis if scene.size else 0
+    pool = shared_pool(scene.usage, capacity_millis, facts)
+    after, limits = quota_bursts(scene.memory.quota_bursts, facts, scene.observation, pool)
+    return after, limits.values()
 
 
 def _limited_pods(layout: Layout, places: Places, below: Mapping[Knob, Limit]) -> int:

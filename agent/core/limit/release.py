@@ -10,7 +10,7 @@ import msgspec
 
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knob_table import Form, owner_of, row_of
-from agent.core.observe.knobs import UNLIMITED, same
+from agent.core.observe.knobs import UNLIMITED, is_of_kubelet, same
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
 from model.decision import Decision, TermSum
@@ -42,6 +42,8 @@ def released(knob: Knob, reading: KnobReading, now: float) -> Limit | None:
     if original is None or isinstance(kernel, Missing):
         return None
     ours = reading.last_written is not None and same(knob, kernel, reading.last_written)
+    # An agent that has just started takes for its own what the kubelet wrote while none ran.
+    ours = ours and not is_of_kubelet(knob, kernel)
     if ours or kernel == original:
         return to_original(knob, original, now)
     return to_original(knob, kernel, now, detail="another program wrote it since: its value stays")

@@ -17,6 +17,7 @@ from model.topology import format_cpus, parse_cpus
 
 PERIOD_US = 100_000
 """The period kubelet leaves in force; one milli-CPU is 100 us of quota."""
+_US_PER_MILLI = 100
 SMALLEST_QUOTA_US = 1000
 """The kernel refuses less (kernel/sched/core.c: min_cfs_quota_period)."""
 _SHORTEST_PERIOD_US = 1000
@@ -120,6 +121,24 @@ def pids_knob(layout: Layout, cgroup: str) -> Knob:
 def is_quota(knob: Knob) -> bool:
     """Of either version."""
     return knob.file in (V1_QUOTA_FILE, V2_QUOTA_FILE)
+
+
+def is_granted(quota_us: int) -> bool:
+    """Whole milli-CPU in a period, as the kubelet writes an online pod's quota; one that we raised never is."""
+    return quota_us % _US_PER_MILLI == 0
+
+
+def is_online_quota(knob: Knob) -> bool:
+    """Of a pod or container outside best effort's root, by the names that kubelets give."""
+    parts = knob.cgroup.split("/")
+    of_pod = any(part.startswith("pod") or "-pod" in part for part in parts)
+    best_effort = any(part == "besteffort" or part.endswith("-besteffort.slice") for part in parts)
+    return is_quota(knob) and of_pod and not best_effort
+
+
+def is_of_kubelet(knob: Knob, value: Value) -> bool:
+    """An online pod's quota as the kubelet wrote it, whoever wrote it before."""
+    return is_online_quota(knob) and isinstance(value, int) and is_granted(value)
 
 
 def is_burst(knob: Knob) -> bool:

@@ -233,11 +233,10 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuBurst",
-        Support.PARTLY,
-        "goes before the node's strategy; cpu.max.burst is set, and no quota is raised",
+        Support.HONOURED,
+        "goes before the node's strategy, field by field",
         '{"policy": "auto"}',
         "kube/dialects/koordinator/cpuburst.py",
-        asks=Asks.POLICY,
     ),
     _annotation(
         Area.CPU_QOS,

@@ -48,17 +48,16 @@ def _threshold(
     )
 
 
-def _burst(field: str, consequence: str, example: Any, support: Support = Support.HONOURED, **more: Any) -> CoverageRow:
+def _burst(field: str, consequence: str, example: Any) -> CoverageRow:
     return CoverageRow(
         Surface.SETTINGS,
         Area.CPU_QOS,
         f"{ConfigKey.CPU_BURST}.{field}",
-        support,
+        Support.HONOURED,
         consequence,
         source=_TYPES,
         reader=_BURST_READER,
         example=example,
-        **more,
     )
 
 
@@ -242,20 +241,11 @@ _QOS = (
         Asks.SET,
         values=("terway-qos",),
     ),
-    _burst(
-        "policy",
-        "cpu.max.burst of LS, LSR and unlabelled pods with a CPU limit",
-        "cpuBurstOnly",
-        values=("none", "cpuBurstOnly"),
-    ),
-    _burst(
-        "policy",
-        "of auto the burst is set; no quota is raised, whatever its percentages say",
-        "auto",
-        Support.PARTLY,
-        values=("auto", "cfsQuotaBurstOnly"),
-    ),
+    _burst("policy", "cpu.max.burst and quotas of pods with a CPU limit: LS and unlabelled, bursts also LSR", "auto"),
     _burst("cpuBurstPercent", "how much; the kernel takes no more than one period's limit", 200),
+    _burst("cfsQuotaBurstPercent", "how far the quota of a throttled container is raised", 200),
+    _burst("cfsQuotaBurstPeriodSeconds", "for how long, by what it left of its limit before", 60),
+    _burst("sharePoolThresholdPercent", "use of the shared CPUs that ends it", 70),
 )
 
 _NODE_WIDE = (

@@ -22,6 +22,8 @@ from model.strategy import BurstPolicy, BurstStrategy
 
 ANNOTATION = "koordinator.sh/cpuBurst"
 _UNTOLD = BurstTerms()
+_LARGEST_PCT, _LONGEST_SECONDS = 100_000, 86_400
+"""Koordinator has no bounds; a thousand times the limit for a day is none either."""
 
 
 class BurstPolicyText(StrEnum):
@@ -65,14 +67,10 @@ def slo_burst(source: NodeSLO | None) -> BurstFields:
     return checked(source.spec, _Section, f"NodeSLO {source.metadata.name}: spec").fields or BurstFields()
 
 
-def burst_overlaid(strategy: BurstStrategy, layer: PodBurstFields) -> BurstStrategy:
+def burst_overlaid(strategy: BurstStrategy, layer: BurstFields) -> BurstStrategy:
     """What the layer sets replaces what was."""
-    terms = _terms(layer)
-    return msgspec.structs.replace(
-        strategy,
-        policy=strategy.policy if terms.policy is None else terms.policy,
-        cpu_pct=strategy.cpu_pct if terms.cpu_pct is None else terms.cpu_pct,
-    )
+    found = _terms(layer).over(strategy)
+    return found if layer.pool_pct is None else msgspec.structs.replace(found, pool_pct=layer.pool_pct)
 
 
 def burst_terms(annotations: Mapping[str, str]) -> BurstTerms:
@@ -95,4 +93,10 @@ def reads_terms(text: str) -> bool:
 
 
 def _terms(told: PodBurstFields) -> BurstTerms:
-    return BurstTerms(BurstPolicy(told.policy.value) if told.policy else None, told.cpu_pct)
+    policy, seconds = BurstPolicy(told.policy.value) if told.policy else None, told.quota_seconds
+    return BurstTerms(
+        policy,
+        told.cpu_pct,
+        None if told.quota_pct is None else min(told.quota_pct, _LARGEST_PCT),
+        None if seconds is None else min(seconds, _LONGEST_SECONDS),
+    )

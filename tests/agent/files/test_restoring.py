@@ -46,6 +46,15 @@ def test_the_period_comes_back(files: ControlFiles, text: str) -> None:
     assert path.read_text().strip() == text
 
 
+@pytest.mark.parametrize(("held", "expected"), [("70001", "50000"), ("60000", "60000"), ("-1", "50000")])
+def test_a_pod_that_was_resized(files: ControlFiles, held: str, expected: str) -> None:
+    """A quota that was raised comes back, one that the kubelet wrote since stays."""
+    knob = Knob("/kubepods/burstable/podx/c", "cpu", "cpu.cfs_quota_us")
+    path = make(files, knob, held)
+    restore(files, {knob: "50000"})
+    assert path.read_text() == expected
+
+
 def test_one_that_is_refused_keeps_no_other_back(files: ControlFiles) -> None:
     """The fault names it."""
     make(files, QUOTA, "").parent.joinpath("cpu.cfs_quota_us").unlink()

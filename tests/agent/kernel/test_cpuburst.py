@@ -10,8 +10,8 @@ import pytest
 
 from agent.core.limit.decide import LimitFacts, LimitMemory, claims_due, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
-from agent.core.observe.knobs import burst_knob, is_burst, quota_knob
-from agent.core.observe.observation import Knob
+from agent.core.observe.knobs import burst_knob, quota_knob
+from agent.core.observe.observation import CgroupSample, CpuThrottling, Knob
 from agent.edge.executor import KnobExecutor
 from agent.files.statefile import StateFile
 from model.pod.pod import Pod
@@ -48,6 +48,7 @@ class Agent:
         for cgroup in self.cgroups:
             (MOUNT / "cpu" / cgroup.lstrip("/")).mkdir(parents=True)
         self.kubelet(50_000)
+        self.throttled = False
 
     def kubelet(self, quota_us: int) -> None:
         """Widening from the pod down, narrowing from the container up, as it does."""
@@ -65,11 +66,16 @@ class Agent:
             self.at += 1.0
             about = (self.memory, self.layout, self.places, facts)
             read = self.executor.readings(knobs_to_read(*about), claims_due(*about))
-            seen = self.build.seen(self.at, knobs=read.readings, places=self.places)
+            counters = CpuThrottling(10 * int(self.at), int(self.at) if self.throttled else 0)
+            samples = {self.pod.uid: {"app": CgroupSample(int(self.at * 5e8), 0, throttling=counters)}}
+            seen = self.build.seen(self.at, knobs=read.readings, places=self.places, containers=samples)
             self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
-            writes = [write for write in plan(limits.limits, read.readings) if is_burst(write.knob)]
+            writes = [write for write in plan(limits.limits, read.readings) if write.knob.cgroup in self.cgroups]
             outcomes = self.executor.apply(tuple(writes), read.brake_cuts)
-            assert [outcome.error for outcome in outcomes if outcome.error] == []
+            assert [outcome.error for outcome in outcomes if outcome.error] == [] and self.executor.idle(20)
+
+    def quotas(self) -> list[int]:
+        return [int(text) for text in self.tree.said(*(self.knob(cgroup, quota_knob) for cgroup in self.cgroups))]
 
     def bursts(self) -> list[str]:
         return self.tree.said(*(self.knob(cgroup, burst_knob) for cgroup in self.cgroups))
@@ -96,3 +102,32 @@ def test_on_resized_and_off(tree: V1Tree, tmp_path: Path, build: Any) -> None:
     assert tree.snapshot() == before
     agent.ticks(ON, TICKS)
     assert agent.executor.restore().changed == 2 and tree.snapshot() == before
+
+
+def test_a_quota_is_raised_beside_a_burst(tree: V1Tree, tmp_path: Path, build: Any) -> None:
+    """The pod's before the container's, and back the other way round; a resize while it is raised stands, and so does
+    one that came while no agent ran; then as before, by the switch and by restoring."""
+    agent, both = Agent(tree, tmp_path, build), BurstStrategy(BurstPolicy.AUTO)
+    before = tree.snapshot()
+    agent.throttled = True
+    agent.ticks(both, 6)
+    pod, container = agent.quotas()
+    assert 50_000 < container <= pod <= 150_000 and agent.bursts() == ["50000", "50000"]
+    agent.throttled = False
+    agent.ticks(OFF, TICKS)
+    assert tree.snapshot() == before
+    agent.throttled = True
+    agent.ticks(both, 6)
+    agent.kubelet(80_000)
+    agent.pod = online(build, app=800)
+    agent.throttled = False
+    agent.ticks(both, TICKS)
+    assert agent.quotas() == [80_000, 80_000]
+    agent.throttled = True
+    agent.ticks(both, 6)
+    assert min(agent.quotas()) > 80_000
+    agent.kubelet(90_000)
+    assert agent.executor.restore().changed == 2, "the bursts"
+    assert agent.quotas() == [90_000, 90_000]
+    agent.kubelet(50_000)
+    assert tree.snapshot() == before

@@ -8,7 +8,16 @@ from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, claims_
 from agent.core.limit.plan import plan
 from agent.core.observe.knobs import UNLIMITED, RootKnobs, burst_knob, is_burst, quota_knob, quota_of
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Places, PodPlace
+from agent.core.observe.observation import (
+    Absence,
+    CgroupSample,
+    CpuThrottling,
+    Knob,
+    KnobReading,
+    Missing,
+    Places,
+    PodPlace,
+)
 from model.pod.pod import Pod
 from model.pod.spec import Container
 from model.resources import CPU, ResourceVector
@@ -32,6 +41,8 @@ class OnlineKernel:
         self.read: tuple[Knob, ...] = ()
         self.memory, self.at = LimitMemory(), 0.0
         self.roots = RootKnobs.of(layout)
+        self.samples: dict[str, dict[str, CgroupSample]] = {}
+        self.cpus, self.used_millis = 4, 0
 
     def put(self, knob: Knob, value: int) -> None:
         """Somebody writes. Raises RefusedError."""
@@ -40,6 +51,19 @@ class OnlineKernel:
         if quota != UNLIMITED and burst > quota:
             raise RefusedError(f"{knob}: {value}")
         self.held[knob] = value
+
+    def restart(self) -> None:
+        """A new agent: what it finds in the files with an original counts as ours."""
+        self.memory = LimitMemory()
+        self.ours = {knob: self.held[knob] for knob, before in self.originals.items() if self.held[knob] != before}
+
+    def load(self, uid: str, name: str, millis: int, throttled: bool = False) -> None:
+        """The container uses so much for the second before the next tick, and is throttled or not."""
+        before = self.samples.get(uid, {}).get(name, CgroupSample(0, 0, throttling=CpuThrottling(0, 0)))
+        was = before.throttling or CpuThrottling(0, 0)
+        counters = CpuThrottling(was.periods + 10, was.throttled + throttled)
+        sample = CgroupSample(before.cpu_ns + millis * 1_000_000, 0, throttling=counters)
+        self.samples.setdefault(uid, {})[name] = sample
 
     def make(self, cgroup: str, quota_us: int) -> None:
         """As the runtime makes it: no burst."""
@@ -56,8 +80,11 @@ class OnlineKernel:
         left = [knob for knob in self.originals if claims.leave(knob)] if claims else ()
         self.read = (*knobs_to_read(*about), *left)
         readings = {knob: self._reading(knob) for knob in self.read}
-        seen = self.build.seen(self.at, knobs=readings, places=places)
-        self.memory, limits = decide_limits(self.memory, self.layout, seen, self.build.usage(), facts)
+        seen = self.build.seen(
+            self.at, knobs=readings, places=places, containers=self.samples, node=self.build.node(cpu=self.cpus * 1000)
+        )
+        usage = self.build.usage(node=self.build.averages(self.used_millis), best_effort=self.build.averages(0))
+        self.memory, limits = decide_limits(self.memory, self.layout, seen, usage, facts)
         for write in plan(limits.limits, readings):
             if write.knob in self.held and isinstance(write.value, int):
                 self.originals.setdefault(write.knob, self.held[write.knob])

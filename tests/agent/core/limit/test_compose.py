@@ -40,7 +40,7 @@ def test_the_owner_has_its_way() -> None:
 
 
 def test_a_file_of_nobody() -> None:
-    """An online pod's quota is the kubelet's, outside the tree of pods nothing is anybody's."""
-    for cgroup in ("/kubepods/burstable/podx", "/system.slice"):
+    """The quota of all burstable pods is the kubelet's, outside the tree of pods nothing is anybody's."""
+    for cgroup in ("/kubepods/burstable", "/system.slice"):
         found = composed(LAYOUT, {Strategy.BATCH_RESOURCES: [limit(quota_knob(LAYOUT, cgroup), 5)]})
         assert found.limits == () and "nobody's" in found.refused[0].decision.detail

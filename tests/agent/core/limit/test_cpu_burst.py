@@ -176,6 +176,15 @@ def test_off_gives_back_and_is_quiet(build: Any) -> None:
     assert not [knob for knob in node.kernel.read if "burst" in knob.file]
 
 
+def test_off_where_the_pod_has_no_quota(build: Any) -> None:
+    """Its containers' bursts end all the same."""
+    node = Node(build, online(build, a=500, b=0))
+    node.ticks(ON, 2)
+    assert node.bursts() == {"a": 50_000}
+    node.ticks(OFF, EACH_POD)
+    assert node.bursts() == {} == node.kernel.originals
+
+
 def test_a_restart_while_it_is_off(build: Any) -> None:
     """What an agent before this one left is found and given back."""
     node = Node(build, online(build, app=100))

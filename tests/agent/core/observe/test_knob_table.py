@@ -57,7 +57,7 @@ def test_owner() -> None:
     root, pod, online = (f"/kubelet/kubepods/{path}" for path in ("besteffort", "besteffort/podx", "podx"))
     assert owner_of(CGROUPFS, Knob(root, "cpu", "cpu.cfs_quota_us")) is Strategy.CPU_SUPPRESS
     assert owner_of(CGROUPFS, Knob(pod, "cpu", "cpu.cfs_quota_us")) is Strategy.BATCH_RESOURCES
-    assert owner_of(CGROUPFS, Knob(online, "cpu", "cpu.cfs_quota_us")) is None
+    assert owner_of(CGROUPFS, Knob(online, "cpu", "cpu.cfs_quota_us")) is Strategy.CPU_BURST
     assert owner_of(CGROUPFS, Knob(root, "cpu", "cpu.stat")) is None
     assert owner_of(CGROUPFS, Knob("/", "cpu", "cpu.cfs_quota_us")) is None
 

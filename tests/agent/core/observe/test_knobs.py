@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.knobs import RootKnobs, memory_knob, same, text_of, value_of
+from agent.core.observe.knobs import RootKnobs, is_of_kubelet, memory_knob, quota_knob, same, text_of, value_of
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob, Value
+from model.qos import KubernetesQoS
 
 V1 = RootKnobs.of(Layout("/kubepods"))
 SYSTEMD = Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)
@@ -121,3 +122,15 @@ def test_writing(knob: Knob, value: Value, text: str) -> None:
 def test_same(knob: Knob, held: Value, wanted: Value, expected: bool) -> None:
     """Of a memory limit the kernel keeps whole pages, of everything else what it was told."""
     assert same(knob, held, wanted) is expected
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(version=2), Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)])
+def test_whose_word_a_quota_is(layout: Layout) -> None:
+    """Of online pods and containers, whole milli-CPU are the kubelet's; of best effort's nothing is told by a number."""
+    for qos in (KubernetesQoS.GUARANTEED, KubernetesQoS.BURSTABLE):
+        for cgroup in (layout.pod(qos, "u1"), f"{layout.pod(qos, 'u1')}/c"):
+            quota = quota_knob(layout, cgroup)
+            assert is_of_kubelet(quota, 50_000) and not is_of_kubelet(quota, 60_001) and not is_of_kubelet(quota, -1)
+            assert not is_of_kubelet(memory_knob(layout, cgroup), 50_000)
+    for cgroup in (layout.pod(KubernetesQoS.BEST_EFFORT, "u1"), layout.best_effort, layout.burstable, layout.root):
+        assert not is_of_kubelet(quota_knob(layout, cgroup), 50_000)

@@ -400,12 +400,12 @@ def test_places_are_counted() -> None:
 
 def test_entries_of_other_nodes_are_not_asked_for() -> None:
     """Of one node only what holds there."""
-    entry = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "policy": "auto"}
+    entry = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "schedFeatures": {"ID_ABSOLUTE_EXPEL": True}}
     text = msgspec.json.encode({"nodeStrategies": [entry]}).decode()
-    source = ConfigMap(Metadata("slo-controller-config"), {"cpu-burst-config": text})
+    source = ConfigMap(Metadata("slo-controller-config"), {"system-config": text})
     assert in_config(source, {"pool": "b"}) == ()
     for asked in (in_config(source), in_config(source, {"pool": "a"})):
-        assert asked[0].places == ("cpu-burst-config.nodeStrategies[0].policy",)
+        assert asked[0].places == ("system-config.nodeStrategies[0].schedFeatures",)
 
 
 def test_a_strategy_of_a_host_application() -> None:
