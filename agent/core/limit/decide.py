@@ -360,7 +360,9 @@ def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
     adaptive = facts.suppress.policy is SuppressPolicy.ADAPTIVE
     demand = by_cgroups(usage) if adaptive else by_pods(usage, scene.pods, facts.host_applications)
     used = {uid: averages.last.cpu_millis for uid, averages in usage.pods.items()}
-    return demand.beside(idle_millis(scene.pods, facts.kubelet_policy, used)), Reason.NODE_METRICS_MISSING
+    # One that its kubelet has not admitted, and may refuse, keeps nobody's CPU.
+    admitted = (pod for pod in scene.pods if pod.uid in used)
+    return demand.beside(idle_millis(admitted, facts.kubelet_policy, used)), Reason.NODE_METRICS_MISSING
 
 
 def _braked(observation: Observation) -> bool:

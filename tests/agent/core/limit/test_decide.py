@@ -114,11 +114,11 @@ def test_what_a_quota_of_kubepods_leaves_out_is_reserved(build: Any, quota: int 
 
 @pytest.mark.parametrize("policy", [SuppressPolicy.ADAPTIVE, SuppressPolicy.CFS_QUOTA])
 def test_idle_cpu_of_a_pod_s_own_is_left_alone(build: Any, policy: SuppressPolicy) -> None:
-    """900m of the 1000m of an LSE pod, beside 100m that it uses and others' 300m."""
-    own = build.pod("own", cpu=1000, qos=QoSClass.LSE)
+    """900m of the 1000m of an LSE pod, beside 100m that it uses and others' 300m; nothing of one that does not run."""
+    own, refused = (build.pod(name, cpu=1000, qos=QoSClass.LSE) for name in ("own", "refused"))
     used = build.usage({own.uid: build.averages(100, 0)})
     quotas = []
-    for pods in ((), (own,)):
+    for pods in ((refused,), (own, refused)):
         seen = build.seen(10, node=build.node(4000))
         _, limits = decided(build, seen, used, pods=pods, suppress=SuppressStrategy(policy=policy))
         quotas.append(limits.decisions[build.knobs.quota])
