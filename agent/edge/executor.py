@@ -218,7 +218,9 @@ class KnobExecutor:
 
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
-        possible = replace(write, value=self._files.least(write.knob, write.value))
+        least = self._files.least(write.knob, write.value)
+        # What cannot be given back yet stays known, and is tried again.
+        possible = replace(write, value=least, gives_back=write.gives_back and least == write.value)
         self._under_way[write.knob] = possible
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})

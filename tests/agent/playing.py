@@ -210,6 +210,7 @@ class Scenario:
             opened.close()
 
     def take(self, result: TickResult) -> None:
+        assert result.limits.refused == (), "two strategies ask for one control file"
         self.results.append(result)
         for sink in self.sinks:
             sink.take(result)

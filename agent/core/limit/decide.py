@@ -43,7 +43,7 @@ from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_cei
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
 from agent.core.observe.exclusive_cpu import idle_millis
-from agent.core.observe.knob_table import Strategy, owner_of
+from agent.core.observe.knob_table import TABLE, Strategy, owner_of
 from agent.core.observe.knobs import (
     CPUSET_FILE,
     IDLE_FILE,
@@ -70,6 +70,7 @@ _BRAKE_DEADBAND_PCT = 5
 _STEADY_BRAKE_DEADBAND_PCT = 10
 """The brake acts from so much of the node on, smaller changes wait for the tick; the larger where weight protects: over
 200 ms a service's requests come and go by several percent."""
+_BATCH_FILES = frozenset(row.file for row in TABLE if Strategy.BATCH_RESOURCES in row.owners.values())
 _NO_CEILING = Decision("cgroup", "", 0, Unit.MICROSECONDS, Reason.KNOB_UNREADABLE, ())
 
 
@@ -499,8 +500,9 @@ def _raised(scene: _Scene) -> tuple[QuotaBurstMemory, Iterable[Limit]]:
 
 
 def _limited_pods(layout: Layout, places: Places, below: Mapping[Knob, Limit]) -> int:
-    limited = {knob.cgroup for knob in below if owner_of(layout, knob) is Strategy.BATCH_RESOURCES}
-    return sum(place.path in limited for place in places.pods.values())
+    limited = {knob.cgroup for knob in below if knob.file in _BATCH_FILES}
+    root = f"{layout.best_effort}/"
+    return sum(place.path in limited and place.path.startswith(root) for place in places.pods.values())
 
 
 def _in_use(observation: Observation, pods: Iterable[Pod]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -145,15 +146,22 @@ def row_of(knob: Knob) -> KnobRow:
 
 def place_of(layout: Layout, cgroup: str) -> Place | None:
     """Where in the tree of pods a cgroup is; None outside it. What is below a container counts as the container's."""
+    path = f"{cgroup}/"
+    for root, depth, places in _roots(layout):
+        if path.startswith(root):
+            return places[min(cgroup.count("/") - depth, 2)]
+    return None
+
+
+@lru_cache(maxsize=4)
+def _roots(layout: Layout) -> tuple[tuple[str, int, tuple[Place, Place, Place]], ...]:
+    """A node has one layout; thousands of files are looked up."""
     roots = {
         layout.best_effort: (Place.BEST_EFFORT, Place.BEST_EFFORT_POD, Place.BEST_EFFORT_CONTAINER),
         layout.burstable: (Place.BURSTABLE, Place.ONLINE_POD, Place.ONLINE_CONTAINER),
         layout.root: (Place.KUBEPODS, Place.ONLINE_POD, Place.ONLINE_CONTAINER),
     }
-    for root, places in roots.items():
-        if cgroup == root or cgroup.startswith(f"{root}/"):
-            return places[min(cgroup.count("/") - root.count("/"), 2)]
-    return None
+    return tuple((f"{root}/", root.count("/"), places) for root, places in roots.items())
 
 
 def owner_of(layout: Layout, knob: Knob) -> Strategy | None:

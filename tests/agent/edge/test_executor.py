@@ -693,6 +693,25 @@ def test_an_original_that_is_refused_stays_known(node: Node) -> None:
     assert outcome.error and POD in node.state.originals
 
 
+def test_a_memory_limit_that_cannot_be_given_back_yet(node: Node) -> None:
+    """More is held than it allows: as much as that needs, until less is held; its original is no less known."""
+    node.say(V2_MEMORY, str(8 << 20))
+    folder = node.executor.path(V2_MEMORY).parent
+    node.apply(write(64 << 20, knob=V2_MEMORY))
+    node.settle()
+    lists = "inactive_anon 0\nactive_anon 9000000\ninactive_file 0\nactive_file 0\nunevictable 0\n"
+    (folder / "memory.stat").write_text(f"anon 0\n{lists}")
+    (folder / "memory.current").write_text(f"{32 << 20}\n")
+    back = msgspec.structs.replace(write(8 << 20, 64 << 20, V2_MEMORY), gives_back=True)
+    node.apply(back)
+    node.settle()
+    assert (32 << 20) <= int(node.said(V2_MEMORY)) < (64 << 20) and V2_MEMORY in node.state.originals
+    (folder / "memory.current").write_text(f"{4 << 20}\n")
+    node.apply(back)
+    node.settle()
+    assert node.said(V2_MEMORY) == str(8 << 20) and V2_MEMORY not in node.state.originals
+
+
 def test_a_file_wanted_again_at_once(node: Node) -> None:
     """What it says then is its original, whatever the disk still has."""
     node.say(POD, "-1")

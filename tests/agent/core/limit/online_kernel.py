@@ -85,6 +85,7 @@ class OnlineKernel:
         )
         usage = self.build.usage(node=self.build.averages(self.used_millis), best_effort=self.build.averages(0))
         self.memory, limits = decide_limits(self.memory, self.layout, seen, usage, facts)
+        assert limits.refused == (), "two strategies ask for one control file"
         for write in plan(limits.limits, readings):
             if write.knob in self.held and isinstance(write.value, int):
                 self.originals.setdefault(write.knob, self.held[write.knob])
