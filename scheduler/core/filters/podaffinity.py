@@ -51,11 +51,12 @@ def anti_affinity(request: FilterRequest) -> FilterResult:
 
 def existing(request: FilterRequest) -> FilterResult:
     """No domain of a term that a resident holds against pods like this one holds such a resident."""
-    namespaces = request.traits.related.namespaces
+    traits, index = request.traits, request.pod_index
+    keys = traits.index.keys(traits.labels)
     by_key: dict[str, Mask] = {}
-    for held, rows in request.pod_index.held_about(request.pod_traits, TermKind.ANTI, namespaces):
-        occupied = request.column(held.term.topology_key).occupied(rows)
-        by_key[held.term.topology_key] = by_key.get(held.term.topology_key, occupied) | occupied
+    for key, rows in index.held_about(request.pod_traits, TermKind.ANTI, traits.related.namespaces, keys):
+        occupied = request.column(key).occupied(rows)
+        by_key[key] = by_key.get(key, occupied) | occupied
     if not by_key:
         return FilterResult()
     return FilterResult((FilteredRows(np.logical_or.reduce(list(by_key.values())), EXISTING, resolvable=True),))

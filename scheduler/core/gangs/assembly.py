@@ -20,7 +20,7 @@ from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import GangPart, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
 from scheduler.core.snapshot.assignment import Requester
-from scheduler.core.snapshot.podclass import NO_INTERPOD, PodClass, PodTraits, class_of, pod_traits_of
+from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
 __all__ = [
     "Assembly",
@@ -74,9 +74,9 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> int:
-        """How often filters are asked to place all: once a class, once a member with terms about other pods."""
+        """How often filters are asked to place all: once a class, once a member for each of its terms about pods."""
         sets = zip(self.classes, self.workload.pod_sets, strict=False)  # a broken candidate is set aside elsewhere
-        return sum(1 if pod_class.interpod == NO_INTERPOD else pods.count for pod_class, pods in sets)
+        return sum(_terms(pod_class) * pods.count or 1 for pod_class, pods in sets)
 
     @property
     def uids(self) -> tuple[str, ...]:
@@ -224,3 +224,8 @@ def _complete(part: GangPart) -> float:
     """When the pod came that completed the minimum (Unix seconds); the newest one where some are gone since."""
     counted = part.members.counted
     return counted[min(part.spec.min_member, len(counted)) - 1].created_seconds if counted else _created(part)
+
+
+def _terms(pod_class: PodClass) -> int:
+    affinity, spread = pod_class.interpod.affinity, pod_class.interpod.spread
+    return sum(map(len, (affinity.pods, affinity.anti_pods, affinity.preferred_pods, spread)))

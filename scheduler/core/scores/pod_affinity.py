@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.pod.affinity import PodTerm
 from scheduler.core.snapshot.pod_index import PodIndex
 from scheduler.core.snapshot.pod_queries import TermKind, namespaces_of
 from scheduler.core.snapshot.podclass import PodClass, PodTraits
@@ -21,23 +20,22 @@ def pod_affinity(
 
     A resident's required affinity to the pod counts `required_weight`. None where there is no such pair.
     """
-    labels = traits.related.namespaces
-    pairs: list[tuple[PodTerm, Amounts]] = []
+    labels, keys = traits.related.namespaces, traits.index.keys(traits.labels)
+    pairs: list[tuple[str, Amounts]] = []
     for wish in pod_class.interpod.affinity.preferred_pods:
         met = pod_index.counts(wish.term.selector, namespaces_of(wish.term, pod_class.interpod.namespace, labels))
-        pairs.append((wish.term, wish.weight * met))
-    for held, bearers in pod_index.held_about(pod_traits, TermKind.PREFERRED, labels):
-        pairs.append((held.term, held.weight * bearers))
+        pairs.append((wish.term.topology_key, wish.weight * met))
+    pairs += pod_index.held_about(pod_traits, TermKind.PREFERRED, labels, keys)
     if required_weight:
-        for held, bearers in pod_index.held_about(pod_traits, TermKind.AFFINITY, labels):
-            pairs.append((held.term, required_weight * bearers))
-    pairs = [(term, weights) for term, weights in pairs if weights.any()]
+        for key, bearers in pod_index.held_about(pod_traits, TermKind.AFFINITY, labels, keys):
+            pairs.append((key, required_weight * bearers))
+    pairs = [(key, weights) for key, weights in pairs if weights.any()]
     return _by_row(traits, pairs) if pairs else None
 
 
-def _by_row(traits: NodeTraits, pairs: list[tuple[PodTerm, Amounts]]) -> Amounts:
+def _by_row(traits: NodeTraits, pairs: list[tuple[str, Amounts]]) -> Amounts:
     raw = np.zeros(len(traits.labels), np.int64)
-    for term, weights in pairs:
-        column = traits.index.column(traits.labels, term.topology_key)
+    for key, weights in pairs:
+        column = traits.index.column(traits.labels, key)
         raw += column.spread_out(column.sums(weights))
     return raw

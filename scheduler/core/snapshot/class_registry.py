@@ -85,6 +85,10 @@ class ClassRegistry:
         self._about[pod_traits] = (len(self._bearers), found)
         return found
 
+    def bearers(self, held: ResidentTerm) -> Sequence[int]:
+        """Numbers of those that hold the term, ascending."""
+        return self._bearers.get(held, ())
+
     def _enter(self, pod_traits: PodTraits) -> int:
         number = self._numbers[pod_traits] = len(self.known_traits)
         self.known_traits.append(pod_traits)

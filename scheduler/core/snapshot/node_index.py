@@ -91,13 +91,17 @@ class NodeIndex:
 
     def column(self, labels: tuple[Mapping[str, str], ...], key: str) -> Column:
         """The column of a label."""
-        if self._present is None:
-            self._present = frozenset().union(*labels)
-        if key not in self._present:
+        if key not in self.keys(labels):
             key = _ABSENT
         if key not in self._columns:
             self._columns[key] = Column(row.get(key) for row in labels)
         return self._columns[key]
+
+    def keys(self, labels: tuple[Mapping[str, str], ...]) -> frozenset[str]:
+        """All labels that any node has."""
+        if self._present is None:
+            self._present = frozenset().union(*labels)
+        return self._present
 
     def names(self, names: tuple[str, ...]) -> Column:
         """The nodes' own names, as a column."""

@@ -6,7 +6,7 @@ So a cluster in which nobody has such terms pays for the entries alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -22,6 +22,8 @@ from scheduler.core.snapshot.snapshot import Amounts
 Objections: TypeAlias = tuple[tuple[ResidentTerm, str], ...]
 _REMEMBERED = 2048
 _SLACK = 8192
+_FEW_TERMS = 32
+"""Terms whose bearers are counted one by one, which keeps the counts; whoever makes pods chooses how many there are."""
 
 
 class _Count(msgspec.Struct, eq=False):
@@ -42,6 +44,7 @@ class PodIndex:
         self._counts: dict[PodQuery, _Count] = {}
         self._population = 0
         self._compact_beyond = _SLACK
+        self._total = _Count(np.zeros(0, np.int64))
 
     def put(self, pod_traits: PodTraits, row: int, count: int = 1) -> None:
         """`count` more pods with these traits are on the row."""
@@ -64,6 +67,8 @@ class PodIndex:
         other = PodIndex.__new__(PodIndex)
         other.size, other._registry, other._population = self.size, self._registry, self._population
         other._log = self._log.copy()
+        self._total.owned = False
+        other._total = _Count(self._total.rows, self._total.position, owned=False)
         other._compact_beyond = 2 * len(self._log) + _SLACK
         for count in self._counts.values():
             count.owned = False
@@ -78,6 +83,7 @@ class PodIndex:
         self._population = int(self._log.since(0).amounts.sum())
         self.size = size
         self._counts.clear()
+        self._total = _Count(np.zeros(0, np.int64))
 
     def count(self, query: PodQuery) -> Amounts:
         """By row, how many residents the question counts; not to be written to, and valid until the next change."""
@@ -104,23 +110,54 @@ class PodIndex:
         return tuple(
             (held, pod_traits.namespace if _by_labels(held) else "")
             for held in self._registry.terms_about(pod_traits)
-            if held.kind is TermKind.ANTI
-            and _may_see(held, pod_traits.namespace)
-            and self.count(PodsWithTerm(held)).any()
+            if held.kind is TermKind.ANTI and _may_see(held, pod_traits.namespace) and self._borne(held)
         )
 
     def held_about(
-        self, pod_traits: PodTraits, kind: TermKind, namespaces: Mapping[str, Labels]
-    ) -> tuple[tuple[ResidentTerm, Amounts], ...]:
-        """The residents' terms of one kind that match such a pod, each with its bearers by row.
+        self, pod_traits: PodTraits, kind: TermKind, namespaces: Mapping[str, Labels], keys: Collection[str]
+    ) -> tuple[tuple[str, Amounts], ...]:
+        """By topology key and row, the weights of the residents' terms of one kind that match such a pod, by bearers.
 
-        `namespaces` are the labels of each namespace.
+        A required term weighs 1, keys may come several times. `namespaces` are the labels of each namespace, `keys`
+        the labels that nodes have: terms of others concern none.
         """
-        found = (held for held in self._registry.terms_about(pod_traits) if held.kind is kind)
-        seen = (
-            (held, self.count(PodsWithTerm(held))) for held in found if _sees(held, pod_traits.namespace, namespaces)
-        )
-        return tuple((held, rows) for held, rows in seen if rows.any())
+        terms = self._registry.terms_about(pod_traits)
+        about = (held for held in terms if held.kind is kind and held.term.topology_key in keys)
+        found = [held for held in about if _sees(held, pod_traits.namespace, namespaces) and self._borne(held)]
+        if len(found) > _FEW_TERMS:
+            return tuple(self._together(found))
+        return tuple((held.term.topology_key, _weight(held) * self.count(PodsWithTerm(held))) for held in found)
+
+    def _borne(self, held: ResidentTerm) -> bool:
+        """Whether any resident holds the term."""
+        totals = self._totals()
+        return any(totals[number] > 0 for number in self._registry.bearers(held) if number < len(totals))
+
+    def _totals(self) -> Amounts:
+        """Residents by number of their PodTraits; not to be written to."""
+        total, size = self._total, len(self._registry.known_traits)
+        if total.position < len(self._log):
+            if size > len(total.rows) or not total.owned:
+                total.rows = np.append(total.rows, np.zeros(size - len(total.rows), np.int64))
+                total.owned = True
+            new = self._log.since(total.position)
+            np.add.at(total.rows, new.numbers, new.amounts)
+            total.position = len(self._log)
+        return total.rows
+
+    def _together(self, terms: Iterable[ResidentTerm]) -> Iterable[tuple[str, Amounts]]:
+        """Of many terms one sum a key, in one pass over the log: a count for each of thousands would be dear."""
+        by_key: dict[str, dict[int, int]] = {}
+        for held in terms:
+            weights = by_key.setdefault(held.term.topology_key, {})
+            for number in self._registry.bearers(held):
+                weights[number] = weights.get(number, 0) + _weight(held)
+        entries = self._log.since(0)
+        for key, weights in by_key.items():
+            weight_of = np.zeros(len(self._registry.known_traits), np.int64)
+            weight_of[list(weights)] = list(weights.values())
+            each = entries.amounts * weight_of[entries.numbers]
+            yield key, np.bincount(entries.rows, each, self.size).astype(np.int64)
 
     def _grown(self, count: int) -> None:
         self._population += count
@@ -154,9 +191,14 @@ class PodIndex:
             again = np.array([self._registry.number(old.known_traits[number]) for number in named], np.int64)
             entries = PodLogEntries(again[numbers], entries.rows, entries.amounts)
         self._log.replace(entries)
+        self._total = _Count(np.zeros(0, np.int64))
         self._compact_beyond = 2 * len(self._log) + _SLACK
         for count in self._counts.values():
             count.position = len(self._log)
+
+
+def _weight(held: ResidentTerm) -> int:
+    return held.weight if held.kind is TermKind.PREFERRED else 1
 
 
 def _by_labels(held: ResidentTerm) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from filter_builders import HOST, apart, selector, term
@@ -13,7 +14,7 @@ from model.pod.affinity import Affinity, PreferredPods
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.snapshot.pod_index import PodIndex
 from scheduler.core.snapshot.pod_queries import TermKind
-from scheduler.core.snapshot.podclass import pod_traits_of
+from scheduler.core.snapshot.podclass import PodTraits, pod_traits_of
 
 WEB = pod_traits_of(pod("w", labels={"app": "web"}))
 DB = pod_traits_of(pod("d", labels={"app": "db", "tier": "x"}))
@@ -123,9 +124,10 @@ def test_objections_by_namespace_labels_tell_namespaces_apart() -> None:
     assert pod_index.objections(WEB)
     assert pod_index.objections(WEB) != pod_index.objections(AWAY)
     labels = {"other": {"team": "y"}}
-    assert pod_index.held_about(WEB, TermKind.ANTI, labels) == ()
-    ((held, rows),) = pod_index.held_about(AWAY, TermKind.ANTI, labels)
-    assert (held.term.topology_key, rows.tolist()) == (HOST, [1])
+    assert pod_index.held_about(WEB, TermKind.ANTI, labels, [HOST]) == ()
+    ((key, rows),) = pod_index.held_about(AWAY, TermKind.ANTI, labels, [HOST])
+    assert (key, rows.tolist()) == (HOST, [1])
+    assert pod_index.held_about(AWAY, TermKind.ANTI, labels, ["rack"]) == ()
 
 
 def test_preferred_terms_of_residents_carry_their_weight() -> None:
@@ -133,6 +135,34 @@ def test_preferred_terms_of_residents_carry_their_weight() -> None:
     pod_index = PodIndex(2)
     liking = Affinity(preferred_pods=(PreferredPods(7, term(HOST, app="web")), PreferredPods(-3, term(app="web"))))
     pod_index.put(pod_traits_of(pod("l", affinity=liking)), 1, 2)
-    found = pod_index.held_about(WEB, TermKind.PREFERRED, {})
-    assert [(held.weight, rows.tolist()) for held, rows in found] == [(7, [0, 2]), (-3, [0, 2])]
-    assert pod_index.held_about(WEB, TermKind.ANTI, {}) == ()
+    keys = [HOST, term().topology_key]
+    found = pod_index.held_about(WEB, TermKind.PREFERRED, {}, keys)
+    assert [rows.tolist() for _, rows in found] == [[0, 14], [0, -6]]
+    assert pod_index.held_about(WEB, TermKind.ANTI, {}, keys) == ()
+
+
+def shy_of(number: int, key: str) -> PodTraits:
+    """Away from pods without a label of this number; no two are alike."""
+    without = Selector((Requirement(f"no{number}", Operator.DOES_NOT_EXIST),))
+    return pod_traits_of(pod("s", affinity=apart(msgspec.structs.replace(term(key), selector=without))))
+
+
+@pytest.mark.parametrize("number", [3, 32, 33, 60])
+def test_many_terms_of_residents_are_summed_by_key(number: int) -> None:
+    """As if each were counted by itself, also where one has gone from a copy."""
+    keys = (HOST, "rack", "absent")
+    pod_index, bearers = PodIndex(2), [shy_of(i, keys[i % 3]) for i in range(number)]
+    for i, bearer in enumerate(bearers):
+        pod_index.put(bearer, i % 2)
+    other = pod_index.copy()
+    other.remove(bearers[0], 0)
+    for index, gone in ((pod_index, set[int]()), (other, {0})):
+        found = {key: np.zeros(2, np.int64) for key in keys[:2]}
+        for key, rows in index.held_about(WEB, TermKind.ANTI, {}, keys[:2]):
+            found[key] += rows
+        expected = {key: [0, 0] for key in keys[:2]}
+        for i in sorted(set(range(number)) - gone):
+            if keys[i % 3] in expected:
+                expected[keys[i % 3]][i % 2] += 1
+        assert {key: rows.tolist() for key, rows in found.items()} == expected
+        assert len(index.objections(WEB)) == number - len(gone)
