@@ -21,6 +21,7 @@ from agent.core.observe.knobs import SMALLEST_QUOTA_US, UNLIMITED, burst_knob, q
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, Places
 from model.decision import Decision, TermSum, Unit
+from model.pod.colocation import BurstTerms
 from model.pod.pod import Pod
 from model.pod.spec import Container
 from model.qos import QoSClass
@@ -29,6 +30,7 @@ from model.resources import CPU
 from model.strategy import BurstPolicy, BurstStrategy
 
 _US_PER_MILLI = 100
+_SILENT = BurstTerms()
 _ONLINE = (QoSClass.NONE, QoSClass.LS, QoSClass.LSR)
 
 
@@ -60,20 +62,26 @@ class BurstFacts(msgspec.Struct, frozen=True):
 
     def of(self, pod: Pod) -> BurstStrategy:
         """The pod's own words go before the node's."""
-        return pod.colocation.burst.over(self.strategy)
+        own = pod.colocation.burst
+        return self.strategy if own == _SILENT else own.over(self.strategy)
 
 
-class _Group(msgspec.Struct, frozen=True):
-    """One cgroup, a pod's or a container's, and what its containers may use in one period (us)."""
+class _Group(msgspec.Struct, frozen=True, gc=False):
+    """One cgroup, a pod's or (by name) a container's, and what its containers may use in one period (us)."""
 
     cgroup: str
-    detail: str
+    pod: str
+    container: str
     limit_us: int
     pct: int
 
     @property
     def most_us(self) -> int:
         return min(self.limit_us * self.pct // 100, self.limit_us)
+
+    @property
+    def detail(self) -> str:
+        return f"pod {self.pod}, container {self.container}" if self.container else f"pod {self.pod}"
 
 
 def bursts_to_read(memory: BurstMemory, schedule: KnobSchedule, facts: BurstFacts, places: Places) -> Iterator[Knob]:
@@ -160,18 +168,23 @@ def _above(held: object, most_us: int) -> bool:
 def _groups(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Group]:
     """The pod first, then each container; 0 is no limit."""
     place = places.pods.get(pod.uid)
-    if place is None or place.path.startswith(f"{facts.layout.best_effort}/") or not _is_online(pod):
+    if place is None or place.path.startswith(f"{facts.layout.best_effort}/"):
         return
-    pct, inits = facts.of(pod).cpu_pct, pod.spec.init_containers
-    starting = {c.name for c in inits if not c.sidecar}
-    together = sum(_limit_us(c) for c in (*pod.spec.containers, *inits) if c.name not in starting)
-    # Where none of those has a limit, one that only starts the pod may have.
-    most = together or max(map(_limit_us, inits), default=0)
-    yield _Group(place.path, f"pod {pod.key}", most, pct)
-    for container in (*pod.spec.containers, *inits):
-        if container.name in place.containers:
-            whose = f"pod {pod.key}, container {container.name}"
-            yield _Group(place.containers[container.name], whose, _limit_us(container), pct)
+    pct, key = facts.of(pod).cpu_pct, pod.key
+    running, starting = 0, 0
+    limits = [(container, _limit_us(container)) for container in (*pod.spec.containers, *pod.spec.init_containers)]
+    inits = pod.spec.init_containers
+    for container, limit in limits:
+        if inits and container in inits and not container.sidecar:
+            starting = max(starting, limit)
+        else:
+            running += limit
+    # Where none of those that run has a limit, one that only starts the pod may have.
+    yield _Group(place.path, key, "", running or starting, pct)
+    for container, limit in limits:
+        cgroup = place.containers.get(container.name)
+        if cgroup is not None:
+            yield _Group(cgroup, key, container.name, limit, pct)
 
 
 def _limit_us(container: Container) -> int:

@@ -14,6 +14,7 @@ from kube import objects
 from kube.dialects.gangs.membership import gang_of
 from kube.dialects.gangs.networktopology import levels
 from kube.dialects.koordinator import schedulerconfig
+from kube.dialects.koordinator.cpuburst import burst_terms
 from kube.dialects.koordinator.labels import pinned_to
 from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.koordinator.nodemetric import node_metric
@@ -23,8 +24,12 @@ from kube.dialects.upstream.affinity import affinity, node_terms, spread
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.strategy import ColocationStrategy, EvictionStrategy
+from model.strategy import BurstStrategy, ColocationStrategy, EvictionStrategy
 
+BURST_KEYS = st.sampled_from(
+    ["policy", "CPUBurstPercent", "cfsQuotaBurstPercent", "cfsQuotaBurstPeriodSeconds", "sharePoolThresholdPercent"]
+)
+BURST_VALUES = st.none() | st.integers() | st.floats() | st.sampled_from(["auto", "none", "", "cpuBurstOnly", True, []])
 KEYS = ("colocation-config", "resource-threshold-config", "host-application-config", "cpu-normalization-config")
 ANNOTATIONS = (
     "colocation-strategy",
@@ -201,6 +206,14 @@ def test_a_pods_eviction(text: str) -> None:
     )
     found = eviction_terms({"koordinator.sh/priority": text}, dict.fromkeys(names, text))
     assert found.features is not None and abs(found.priority) <= 1 << 31 and 0 <= found.notice_seconds < 1_000_000
+
+
+@given(text=texts | st.builds(lambda key, value: msgspec.json.encode({key: value}).decode(), BURST_KEYS, BURST_VALUES))
+def test_a_pods_bursts(text: str) -> None:
+    """Whatever the annotation holds: a strategy within its bounds."""
+    found = burst_terms({"koordinator.sh/cpuBurst": text}).over(BurstStrategy())
+    assert 1 <= found.cpu_pct <= 10_000 and 100 <= found.quota_pct <= 100_000 and -1 <= found.quota_seconds <= 86_400
+    assert msgspec.convert(msgspec.to_builtins(found), BurstStrategy) == found
 
 
 CONSTRAINTS = (
