@@ -53,6 +53,9 @@ _STEPS_SECONDS, _MOST_STEPS = 0.5, 1024
 _MORE_HELD = "it holds more that cannot be dropped; the limit is at that, and comes down with it"
 _HANGS_SECONDS = 5.0
 """A disk that is merely busy has answered by then, and so has the kernel."""
+_MOST_REMEMBERED, _LONGEST_NAME_BYTES = 4096, 1024
+"""Originals in the state file, before those of cgroups that only stood in the way are left out: 250 pods have some
+2,000."""
 _MOST_AT_ONCE = 4
 """Memory limits of others are written while so many cgroups less one hold the kernel up."""
 _MOST_RELEASED = 32
@@ -438,10 +441,13 @@ class KnobExecutor:
     def _remember_below(self, knob: Knob, texts: Mapping[Knob, str]) -> None:
         """A list of CPUs that nobody knew of was made while its parent's was ours: the parent's original is its own.
 
-        A name that is no text, which no file of ours can hold, is no kubelet's and no runtime's: whoever gave it has
-        what its parents leave it.
+        A name that is no text, which no file of ours can hold, or that is very long is no kubelet's and no runtime's:
+        whoever gave it has what its parents leave it. So have the deepest where there are too many, since a container
+        makes as many below its own as it likes, and the state file and this process have to hold them.
         """
-        named = {child: text for child, text in texts.items() if _is_text(child.cgroup)}
+        room = max(_MOST_REMEMBERED - len(self._state.originals), 0)
+        ours = sorted(filter(_is_nameable, texts), key=lambda child: child.cgroup.count("/"))
+        named = {child: texts[child] for child in ours[:room]}
         self._require_disk(named)
         original = self._state.originals.get(knob) if is_v1_cpuset(knob) else None
         self._state.remember({child: text if original is None else original for child, text in named.items()})
@@ -468,10 +474,9 @@ class KnobExecutor:
             self._state.forget(knob for knob in gone if self._files.cgroup_is_gone(knob))
 
 
-def _is_text(name: str) -> bool:
-    """Not bytes that are no UTF-8, which a container may give its own cgroups as a name."""
+def _is_nameable(knob: Knob) -> bool:
+    """Neither bytes that are no UTF-8 nor thousands of levels, which a container may give its own cgroups as names."""
     try:
-        name.encode()
+        return len(knob.cgroup.encode()) <= _LONGEST_NAME_BYTES
     except UnicodeEncodeError:
         return False
-    return True

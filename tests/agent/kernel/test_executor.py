@@ -18,6 +18,7 @@ from agent.core.limit.ownership import left_to_us
 from agent.core.limit.plan import Write, plan
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.observation import Knob, Value
+from agent.edge import executor
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
 from agent.files.statefile import StateFile
@@ -141,6 +142,28 @@ def test_the_brake_and_quotas_above_its_cut(agent: Agent, tree: V1Tree, nested: 
     agent.executor.restore()
     # No state file holds such a name: it has what its parents leave it.
     assert tree.said(*map(tree.quota, ("", nested))) == ["-1", "90000" if nested.isprintable() else "-1"]
+
+
+def test_a_container_with_more_cgroups_than_are_remembered(
+    agent: Agent, tree: V1Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All step aside; the state file has no more of them than it may, and those next to the root first."""
+    nested = [f"podp/c/{number}" for number in range(20)]
+    deep = f"podp/c/0/{'d' * 200}/{'d' * 200}/{'d' * 200}/{'d' * 200}/{'d' * 200}"
+    for name in (*nested, deep):
+        tree.make(name)
+    agent.hold(dict(zip(map(tree.quota, GROUPS), QUOTAS["limits of pods"], strict=True)))
+    tree.say({tree.quota(name): 90_000 for name in nested})
+    tree.say({tree.quota(deep): 90_000})
+    known = len(agent.state.originals)
+    monkeypatch.setattr(executor, "_MOST_REMEMBERED", known + 10)
+    assert agent.executor.lower(tree.quota(), 60_000) == 200_000
+    assert len(agent.state.originals) == known + 10
+    assert set(tree.said(*map(tree.quota, (*nested, deep)))) == {"-1"}
+    monkeypatch.setattr(executor, "_MOST_REMEMBERED", known + 100)
+    tree.say({tree.quota(deep): 50_000})
+    assert agent.executor.lower(tree.quota(), 40_000) == 60_000
+    assert tree.said(tree.quota(deep)) == ["-1"] and tree.quota(deep) not in agent.state.originals
 
 
 def test_a_cut_that_nothing_is_in_the_way_of(agent: Agent, tree: V1Tree) -> None:
