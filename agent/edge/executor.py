@@ -445,11 +445,12 @@ class KnobExecutor:
         whoever gave it has what its parents leave it. So have the deepest where there are too many, since a container
         makes as many below its own as it likes, and the state file and this process have to hold them.
         """
-        room = max(_MOST_REMEMBERED - len(self._state.originals), 0)
-        ours = sorted(filter(_is_nameable, texts), key=lambda child: child.cgroup.count("/"))
-        named = {child: texts[child] for child in ours[:room]}
+        known = self._state.originals
+        room = max(_MOST_REMEMBERED - len(known), 0)
+        new = (child for child in texts if child not in known and _is_nameable(child))
+        named = {child: texts[child] for child in sorted(new, key=lambda child: child.cgroup.count("/"))[:room]}
         self._require_disk(named)
-        original = self._state.originals.get(knob) if is_v1_cpuset(knob) else None
+        original = known.get(knob) if is_v1_cpuset(knob) else None
         self._state.remember({child: text if original is None else original for child, text in named.items()})
 
     def _sweep(self) -> None:
