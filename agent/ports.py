@@ -93,6 +93,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             raw_allocatable_millis=raw[CPU] if raw is not None and CPU in raw else None,
             host_applications=self.settings.host_applications,
             burst=self.settings.burst,
+            memory_qos=self.settings.memory_qos,
         )
 
     def for_evictions(

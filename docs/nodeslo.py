@@ -44,6 +44,7 @@ BY_FIELD: Mapping[str, tuple[Strategy, ...]] = {
     f"{ConfigKey.THRESHOLD}.cpuSuppress": (Strategy.CPU_SUPPRESS,),
     f"{ConfigKey.THRESHOLD}.memoryEvictThresholdPercent": (Strategy.MEMORY_HEADROOM,),
     f"{ConfigKey.CPU_BURST}.": (Strategy.CPU_BURST,),
+    f"{ConfigKey.QOS}.*Class.memoryQOS": (Strategy.MEMORY_QOS,),
 }
 """By how a field begins, the strategies that write control files by it."""
 OWN: Mapping[Strategy, str] = {
@@ -51,6 +52,7 @@ OWN: Mapping[Strategy, str] = {
     Strategy.CPU_IDLE: "the agent's setting `suppress.cpu_idle`",
     Strategy.PROCESS_LIMITS: "the agent's settings `suppress.pids_pct` and `suppress.pod_pids_pct`",
     Strategy.BATCH_RESOURCES: "the pod's own batch and mid resources",
+    Strategy.MEMORY_QOS: "the pod's annotation `koordinator.sh/memoryQOS`",
 }
 """What else a strategy follows."""
 REAL: Mapping[Strategy, tuple[str, ...]] = {
@@ -60,6 +62,7 @@ REAL: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.MEMORY_HEADROOM: ("guest/inside/test_executor2.py", "guest/inside/test_watch.py"),
     Strategy.PROCESS_LIMITS: ("agent/kernel/test_pidlimits.py", "guest/inside/test_pidlimits.py"),
     Strategy.BATCH_RESOURCES: ("agent/kernel/test_real_cgroups.py", "agent/kernel/test_crash.py"),
+    Strategy.MEMORY_QOS: ("guest/inside/test_memory_qos.py",),
     Strategy.CPU_BURST: ("agent/kernel/test_cpuburst.py", "guest/inside/test_cpuburst.py"),
 }
 """Tests on real kernels: cgroup v1 on the host, v2 in a guest."""

@@ -25,6 +25,7 @@ class Unit(StrEnum):
     PODS = "pods"
     CPUS = "cpus"
     PIDS = "pids"
+    NUMBER = "number"
 
 
 class Term(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ def amount(value: int, unit: Unit) -> str:
         return exact if exact[-1:].isalpha() or abs(value) < 1 << 20 else f"~{value / (1 << 30):.2f}Gi"
     if unit is Unit.MICROSECONDS:
         return f"{value}us"
-    return f"{value} {unit.value}"
+    return str(value) if unit is Unit.NUMBER else f"{value} {unit.value}"
 
 
 def sentence(decision: Decision) -> str:

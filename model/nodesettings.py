@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from model.qos import MemoryQosStrategy
 from model.strategy import (
     BurstStrategy,
     ColocationStrategy,
@@ -23,3 +24,4 @@ class NodeSettings(msgspec.Struct, frozen=True):
     eviction: EvictionStrategy = EvictionStrategy()
     burst: BurstStrategy = BurstStrategy()
     host_applications: tuple[HostApplication, ...] = ()
+    memory_qos: MemoryQosStrategy = MemoryQosStrategy()

@@ -1,11 +1,15 @@
-"""QoS classes and priority bands of Koordinator, never to be mixed with the Kubernetes QoS class.
+"""QoS classes and priority bands of Koordinator, never to be mixed with the Kubernetes QoS class; memory QoS by class.
 
-Source: Koordinator apis/extension/{qos,priority}*.go.
+Source: Koordinator apis/extension/{qos,priority}*.go, apis/slo/v1alpha1/{nodeslo_types,pod}.go,
+pkg/util/sloconfig/nodeslo_config.go.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 
 class QoSClass(StrEnum):
@@ -91,3 +95,86 @@ def below_prod(label: str | None, priority: int | None, qos_label: QoSClass) -> 
 def _numbered(priority: int | None) -> PriorityBand:
     found = (band for low, high, band in _BANDS if priority is not None and low <= priority <= high)
     return next(found, PriorityBand.NONE)
+
+
+class MemoryQos(msgspec.Struct, frozen=True):
+    """Koordinator's MemoryQOS. None: nothing is said, and the file is left as it is."""
+
+    min_pct: int | None = None
+    """Share of the request that is never reclaimed (minLimitPercent)."""
+    low_pct: int | None = None
+    """Share of the request that is reclaimed last (lowLimitPercent)."""
+    throttling_pct: int | None = None
+    """Where between request and limit a container is slowed down (throttlingPercent); 0: nowhere."""
+    wmark_ratio: int | None = None
+    """Use, in percent of the limit, from which the kernel reclaims in the background; 0: never."""
+    wmark_scale_permill: int | None = None
+    """How far it reclaims then, in permill of the limit."""
+    wmark_min_adj: int | None = None
+    """How much earlier or later the node's own shortage reaches it, in percent of the node's watermark."""
+    priority_enable: int | None = None
+    """1: the kernel kills by `priority` inside."""
+    priority: int | None = None
+    """0 to 12; the lower is killed first."""
+    oom_kill_group: int | None = None
+    """1: the kernel kills all processes together, or none."""
+
+    def over(self, below: MemoryQos) -> MemoryQos:
+        """These fields where they say anything, else those of `below`."""
+        return replace(below, **{name: value for name, value in asdict(self).items() if value is not None})
+
+
+class MemoryQosPolicy(StrEnum):
+    """What a pod's own words start from: nothing, its class, or what is recommended for its class."""
+
+    NONE = "none"
+    DEFAULT = "default"
+    AUTO = "auto"
+
+
+class PodMemoryQos(msgspec.Struct, frozen=True):
+    """A pod's annotation koordinator.sh/memoryQOS."""
+
+    policy: MemoryQosPolicy = MemoryQosPolicy.DEFAULT
+    fields: MemoryQos = MemoryQos()
+
+
+class MemoryQosStrategy(msgspec.Struct, frozen=True):
+    """By class; None where it is off. LSE goes by `lsr`."""
+
+    lsr: MemoryQos | None = None
+    ls: MemoryQos | None = None
+    be: MemoryQos | None = None
+    system: MemoryQos | None = None
+
+    def of(self, qos: QoSClass) -> MemoryQos | None:
+        """Of a class; `qos` has its default."""
+        match qos:
+            case QoSClass.BE:
+                return self.be
+            case QoSClass.LS | QoSClass.NONE:
+                return self.ls
+            case QoSClass.SYSTEM:
+                return self.system
+        return self.lsr
+
+    def of_pod(self, qos: QoSClass, own: PodMemoryQos | None) -> MemoryQos | None:
+        """Of a pod of that class with these words of its own, None where it is off."""
+        base = self.of(qos)
+        if own is None:
+            return base
+        if own.policy is MemoryQosPolicy.NONE:
+            return None
+        if own.policy is MemoryQosPolicy.AUTO:
+            base = RECOMMENDED.of(qos)
+        return None if base is None and own.fields == MemoryQos() else own.fields.over(base or MemoryQos())
+
+
+_ONLINE = MemoryQos(0, 0, 0, 95, 20, -25, 0, 0, 0)
+RECOMMENDED = MemoryQosStrategy(
+    lsr=_ONLINE,
+    ls=_ONLINE,
+    be=replace(_ONLINE, wmark_min_adj=50),
+    system=replace(_ONLINE, wmark_ratio=0, wmark_scale_permill=50, wmark_min_adj=0),
+)
+"""Koordinator's defaults of a class that is on (DefaultMemoryQOS)."""

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     IN_USE_ALREADY = "InUseAlready"
     MEMORY_ROOM = "MemoryRoom"
     PIDS_SHARE = "PidsShare"
+    MEMORY_QOS = "MemoryQos"
     CONTROLLER_ABSENT = "ControllerAbsent"
     KNOB_ABSENT = "KnobAbsent"
     CPU_BURST = "CpuBurst"
@@ -182,6 +183,7 @@ _WORDS: dict[Reason, str] = {
     Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
     Reason.PIDS_SHARE: "a share of the processes and threads there may be: a fork bomb leaves the rest to others",
+    Reason.MEMORY_QOS: "from the memory QoS of the pods' classes, or a pod's own",
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.KNOB_ABSENT: "this kernel has no such control file: the setting does nothing here",
     Reason.CPU_BURST: "an online container may spend later what it left of its CPU limit",

@@ -17,8 +17,9 @@ log = structlog.get_logger()
 class LimitEvents:
     """One Event and one line of the log for each limit that is not in force as it begins, one as the last of them ends.
 
-    And an Event with the terms where a limit begins to hold, holds for pods that wait, is another program's, or ends;
-    and where memory of best-effort pods is reclaimed, once in ten minutes.
+    One names control files that are wanted and absent. And an Event with the terms where a limit begins to hold, holds
+    for pods that wait, is another program's, or ends; and where memory of best-effort pods is reclaimed, once in ten
+    minutes.
     """
 
     def __init__(self, record: NodeEvent) -> None:
@@ -26,10 +27,12 @@ class LimitEvents:
         self._told: dict[tuple[str, Reason], UnenforcedLimit] = {}
         self._news = NewsMemory()
         self._shrinking_told: float | None = None
+        self._absent: frozenset[str] = frozenset()
 
     def take(self, result: TickResult) -> None:
         self._tell_news(result)
         self._tell_shrinking(result)
+        self._tell_absent(frozenset(result.limits.absent_files))
         found = {(limit.file, limit.reason): limit for limit in result.unenforced}
         for key, limit in found.items():
             if key not in self._told:
@@ -48,6 +51,15 @@ class LimitEvents:
         if told is None or now - told >= REST_SECONDS:
             self._shrinking_told = now
             self._record(shortage.reason.value, sentence(shortage), warning=False)
+
+    def _tell_absent(self, absent: frozenset[str]) -> None:
+        """Files that settings or pods ask for and this kernel does not have, each once."""
+        new = sorted(absent - self._absent)
+        if new:
+            self._absent |= absent
+            text = f"{words(Reason.KNOB_ABSENT)}: {', '.join(new)}"
+            log.warning("control files are absent", files=new)
+            self._record(Reason.KNOB_ABSENT.value, text, warning=True)
 
     def _tell_news(self, result: TickResult) -> None:
         """The log has every decision."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from kube.dialects.documents.duration import go_duration_seconds
 from kube.dialects.gangs import membership
-from kube.dialects.koordinator import cpuburst, loadaware
+from kube.dialects.koordinator import cpuburst, loadaware, memoryqos
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
@@ -95,6 +95,12 @@ _WORDS = (
         loadaware.ANNOTATION_AFTER_INITIALIZED,
         loadaware.reads_seconds,
         "the usual time holds; write whole seconds",
+    ),
+    _Word(
+        ANNOTATIONS,
+        memoryqos.ANNOTATION,
+        memoryqos.reads_pod_memory,
+        'what its class says holds; write an object such as {"policy": "auto"}',
     ),
 )
 _KEYS = frozenset(word.key for word in _WORDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from model.cpubinding import BoundCpus, CpuRequest, ExclusivePolicy, mask_of
-from model.qos import PriorityBand, QoSClass
+from model.qos import PodMemoryQos, PriorityBand, QoSClass
 from model.strategy import BurstPolicy, BurstStrategy
 from model.topology import parse_cpus
 
@@ -77,6 +77,8 @@ class Colocation(msgspec.Struct, frozen=True):
     """NUMA nodes that the scheduler pinned it to (annotation resource-status), empty: none."""
     cpuset: str = ""
     """CPUs that the scheduler pinned it to (annotation resource-status), as a CPU list; empty: none."""
+    memory_qos: PodMemoryQos | None = None
+    """What it says of its memory (annotation memoryQOS)."""
     cpus: CpuRequest | None = None
     """Whole CPUs that it asks for as its own (label LSE or LSR, annotation resource-spec); None: it shares all."""
 

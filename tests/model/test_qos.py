@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from model.qos import KubernetesQoS, PriorityBand, QoSClass, below_prod, priority_band, qos_class
+from model.qos import (
+    RECOMMENDED,
+    KubernetesQoS,
+    MemoryQos,
+    MemoryQosPolicy,
+    MemoryQosStrategy,
+    PodMemoryQos,
+    PriorityBand,
+    QoSClass,
+    below_prod,
+    priority_band,
+    qos_class,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +73,41 @@ def test_band_with_default(label: str | None, priority: int | None, qos: QoSClas
 def test_below_prod(label: str | None, priority: int | None, qos_label: QoSClass, expected: bool) -> None:
     """Any of a pod's own words is enough, and none outweighs another."""
     assert below_prod(label, priority, qos_label) is expected
+
+
+HALF = MemoryQos(min_pct=50)
+STRATEGY = MemoryQosStrategy(lsr=MemoryQos(min_pct=100), ls=HALF, be=MemoryQos(throttling_pct=80))
+NONE, AUTO = PodMemoryQos(MemoryQosPolicy.NONE, HALF), PodMemoryQos(MemoryQosPolicy.AUTO)
+
+# class, the pod's own words -> what holds
+CASES: dict[str, tuple[QoSClass, PodMemoryQos | None, MemoryQos | None]] = {
+    "by class": (QoSClass.LS, None, HALF),
+    "LSE as LSR": (QoSClass.LSE, None, MemoryQos(min_pct=100)),
+    "best effort": (QoSClass.BE, None, MemoryQos(throttling_pct=80)),
+    "a class that is off": (QoSClass.SYSTEM, None, None),
+    "none: off, whatever else it says": (QoSClass.LS, NONE, None),
+    "auto": (QoSClass.LS, AUTO, RECOMMENDED.ls),
+    "auto, of a class that is off": (QoSClass.SYSTEM, AUTO, RECOMMENDED.system),
+    "auto and a field": (
+        QoSClass.LS,
+        PodMemoryQos(MemoryQosPolicy.AUTO, MemoryQos(throttling_pct=80)),
+        replace(RECOMMENDED.ls or MemoryQos(), throttling_pct=80),
+    ),
+    "a field over its class": (
+        QoSClass.LS,
+        PodMemoryQos(fields=MemoryQos(low_pct=20)),
+        MemoryQos(min_pct=50, low_pct=20),
+    ),
+    "a field of a class that is off": (
+        QoSClass.SYSTEM,
+        PodMemoryQos(fields=MemoryQos(low_pct=20)),
+        MemoryQos(low_pct=20),
+    ),
+    "an annotation without anything": (QoSClass.SYSTEM, PodMemoryQos(), None),
+}
+
+
+@pytest.mark.parametrize(("qos", "own", "expected"), CASES.values(), ids=CASES)
+def test_of_a_pod(qos: QoSClass, own: PodMemoryQos | None, expected: MemoryQos | None) -> None:
+    """Its own fields, then its policy, then its class."""
+    assert STRATEGY.of_pod(qos, own) == expected

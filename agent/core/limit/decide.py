@@ -32,6 +32,11 @@ from agent.core.limit.cpu_selection import CpuSituation, pools
 from agent.core.limit.fixed_limits import fixed_limits
 from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
+from agent.core.limit.memory_qos.values import memory_qos_limits, tier_limits
+from agent.core.limit.memory_qos.wishes import MemoryQosMemory, MemoryWishes, memory_qos_memory, wishes
+from agent.core.limit.memory_qos.wishes import knobs_to_read as tiers_to_read
+from agent.core.limit.memory_qos.wishes import pod_knobs as pod_memory_knobs
+from agent.core.limit.memory_qos.wishes import tier_knobs as tier_memory_knobs
 from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
@@ -50,6 +55,7 @@ from agent.core.observe.knobs import (
     PERIOD_FILE,
     PERIOD_US,
     UNLIMITED,
+    VENDOR_MEMORY_FILES,
     FixedKnob,
     RootKnobs,
     is_v1_quota,
@@ -59,6 +65,7 @@ from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSamp
 from agent.core.observe.usage import NodeUsage, best_effort_limit_millis
 from model.decision import Decision, Unit
 from model.pod.pod import Pod
+from model.qos import MemoryQosStrategy
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstStrategy, EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
@@ -96,6 +103,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
     raw_allocatable_millis: int | None = None
     host_applications: tuple[HostApplication, ...] = ()
     burst: BurstStrategy = BurstStrategy()
+    memory_qos: MemoryQosStrategy = MemoryQosStrategy()
 
 
 class OnlineCpus(msgspec.Struct, frozen=True):
@@ -119,7 +127,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
     and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts, and
-    quotas raised; and whether files of pods were given back, so that more may be left.
+    quotas raised; memory QoS; and whether files of pods were given back, so that more may be left.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -133,6 +141,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     cpus: OnlineCpus = OnlineCpus()
     bursts: BurstMemory = BurstMemory()
     quota_bursts: QuotaBurstMemory = QuotaBurstMemory()
+    memory_qos: MemoryQosMemory = MemoryQosMemory()
     releasing: bool = False
 
 
@@ -143,6 +152,7 @@ class NodeLimits(msgspec.Struct, frozen=True):
     effort's CPU. `best_effort_millis` is what the kernel let it use before that, None where it cannot be told. `root`
     is best effort's cgroup; `limited_pods` counts those with limits from their batch resources. `lost_cpus` are
     offline, and the Node object still has them. `refused` were asked for by strategies that do not own the file.
+    `absent_files` are wanted, and this kernel does not have them.
     """
 
     limits: Mapping[Knob, Limit]
@@ -157,6 +167,7 @@ class NodeLimits(msgspec.Struct, frozen=True):
     memory_signs: MemorySigns = MemorySigns()
     lost_cpus: int = 0
     refused: tuple[Limit, ...] = ()
+    absent_files: tuple[str, ...] = ()
     layout: Layout = Layout()
 
     def owner(self, knob: Knob) -> Strategy | None:
@@ -170,7 +181,11 @@ class NodeLimits(msgspec.Struct, frozen=True):
     @property
     def of_all(self) -> tuple[Limit, ...]:
         """Those of best effort as a whole, not of single pods and containers."""
-        return tuple(limit for limit in self.limits.values() if limit.knob.cgroup == self.root)
+        return tuple(
+            limit
+            for limit in self.limits.values()
+            if limit.knob.cgroup == self.root and limit.knob.file not in VENDOR_MEMORY_FILES
+        )
 
     @property
     def decisions(self) -> Mapping[Knob, Decision]:
@@ -204,16 +219,23 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     lists = children_to_read(memory.cpu_lists, layout, places, facts.suppress)
     pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
     counts = pids_held and memory.counts_pids
+    qos = _wishes(memory, facts)
     groups = (
-        (*pod_knobs(layout, places, (pod,)), *pods_pids_to_read(layout, places, (pod,) if counts else ()))
+        (
+            *pod_knobs(layout, places, (pod,)),
+            *pods_pids_to_read(layout, places, (pod,) if counts else ()),
+            *(knob for knob in pod_memory_knobs(qos, layout, places, pod) if memory.memory_qos.has(knob.file)),
+        )
         for pod in pods
     )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    of_batch = due(memory.knob_schedule, groups, ceiling_us)
+    of_pods = due(memory.knob_schedule, groups, ceiling_us)
     about = _burst_facts(layout, facts)
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)
-    return (*RootKnobs.of(layout).all, *lists, *of_batch, *dict.fromkeys((*burst_files, *quotas)))
+    tiers = tiers_to_read(memory.memory_qos, qos, layout)
+    each_tick = (*RootKnobs.of(layout).all, *lists, *dict.fromkeys(tiers))
+    return (*each_tick, *of_pods, *dict.fromkeys((*burst_files, *quotas)))
 
 
 def claims_due(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:
@@ -233,10 +255,15 @@ def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFac
         place = places.pods[pod.uid]
         cgroups.update((place.path, *place.containers.values()))
     pids = pods_pids_to_read(layout, places, running) if holds_pods_pids(facts.suppress) else ()
-    about = _burst_facts(layout, facts)
+    about, qos = _burst_facts(layout, facts), _wishes(memory, facts)
     of_online = (*bursts(about, places), *quotas_wanted(memory.quota_bursts, about, places))
+    of_memory = (
+        *tier_memory_knobs(qos, layout),
+        *(knob for pod in running for knob in pod_memory_knobs(qos, layout, places, pod)),
+    )
     # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
-    return KnobClaims(layout, frozenset((*RootKnobs.of(layout).all, *pids, *of_online)), frozenset(cgroups))
+    wanted = frozenset((*RootKnobs.of(layout).all, *pids, *of_online, *of_memory))
+    return KnobClaims(layout, wanted, frozenset(cgroups))
 
 
 def decide_limits(
@@ -260,6 +287,7 @@ def decide_limits(
     raised_after, raised = _raised(scene)
     own = composed(layout, {**_of_root_alone(scene, quota), Strategy.CPU_BURST: raised})
     wanted = {**{limit.knob: limit for limit in own.limits}, **burst_absent(layout, observation), **below}
+    memory_qos = memory_qos_memory(memory.memory_qos, _wishes(memory, facts), layout, observation)
     given_up = _released(scene, wanted)
     limits = {**wanted, **given_up}
     brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
@@ -277,6 +305,7 @@ def decide_limits(
         cpus=online,
         bursts=burst_memory(layout, observation),
         quota_bursts=raised_after,
+        memory_qos=memory_qos,
         releasing=any(knob.cgroup != layout.best_effort for knob in given_up),
     )
     return after, NodeLimits(
@@ -292,6 +321,7 @@ def decide_limits(
         memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
         refused=(*own.refused, *refused),
+        absent_files=memory_qos.absent,
         layout=layout,
     )
 
@@ -445,6 +475,7 @@ def _below(
             Strategy.BATCH_RESOURCES: batch.values(),
             Strategy.PROCESS_LIMITS: pids.values(),
             Strategy.CPU_BURST: saved_up.values(),
+            Strategy.MEMORY_QOS: memory_qos_limits(layout, observation, _wishes(scene.memory, scene.facts)).values(),
         },
     )
     each_tick = _each_tick(scene, cpus)
@@ -456,7 +487,7 @@ def _below(
 
 
 def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
-    """Of the best-effort root, and CPU lists of all below it."""
+    """Of the roots, and CPU lists of all below best effort's."""
     high, pids = _high_limit(scene), _root_pids(scene)
     return composed(
         scene.layout,
@@ -464,12 +495,17 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
             Strategy.CPU_SUPPRESS: cpus.limits,
             Strategy.MEMORY_HEADROOM: (high,) if high else (),
             Strategy.PROCESS_LIMITS: (pids,) if pids else (),
+            Strategy.MEMORY_QOS: tier_limits(scene.layout, scene.observation, _wishes(scene.memory, scene.facts)),
         },
     )
 
 
 def _cgroups(place: PodPlace) -> tuple[str, ...]:
     return (place.path, *place.containers.values())
+
+
+def _wishes(memory: LimitMemory, facts: LimitFacts) -> MemoryWishes:
+    return wishes(memory.memory_qos.wishes, facts.memory_qos, facts.pods)
 
 
 def _high_limit(scene: _Scene) -> Limit | None:

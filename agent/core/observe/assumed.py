@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent.core.observe.knobs import CPUSET_FILE, PERIOD_US, PIDS_FILE, UNLIMITED
+from agent.core.observe.knobs import (
+    CPUSET_FILE,
+    MEMORY_QOS_FILES,
+    PERIOD_US,
+    PIDS_FILE,
+    UNLIMITED,
+    VENDOR_MEMORY_FILES,
+)
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
     Absence,
@@ -45,6 +52,9 @@ _UNTOUCHED: Mapping[str, Value] = {
     "cpu.shares": 2,
     "cpu.idle": 0,
     "memory.high": UNLIMITED,
+    "memory.min": 0,
+    "memory.low": 0,
+    "memory.oom.group": 0,
     "memory.max": UNLIMITED,
     "memory.limit_in_bytes": UNLIMITED,
 }
@@ -106,6 +116,8 @@ class AssumedNode(msgspec.Struct, frozen=True):
         if knob.file == CPUSET_FILE:
             # On cgroup v2 an empty list is the parent's.
             return format_cpus(p.cpu for p in self.processors) if self.layout.version == 1 else ""
+        if knob.file in (MEMORY_QOS_FILES if self.layout.version == 1 else VENDOR_MEMORY_FILES):
+            return Missing(knob.file, Absence.GONE, "mainline kernels have no such file")
         return _UNTOUCHED.get(knob.file, Missing(knob.file, Absence.UNREADABLE, "no value is assumed"))
 
 

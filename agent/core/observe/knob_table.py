@@ -32,6 +32,7 @@ class Strategy(StrEnum):
     PROCESS_LIMITS = "processLimits"
     BATCH_RESOURCES = "batchResources"
     CPU_BURST = "cpuBurst"
+    MEMORY_QOS = "memoryQos"
 
     @property
     def stays(self) -> bool:
@@ -112,7 +113,16 @@ _LISTS = {
 }
 _PERIOD = {Place.BEST_EFFORT: Strategy.CPU_WEIGHT}
 _IDLE = {Place.BEST_EFFORT: Strategy.CPU_IDLE}
-_HIGH = {Place.BEST_EFFORT: Strategy.MEMORY_HEADROOM}
+_QOS_ONLINE = {Place.ONLINE_POD: Strategy.MEMORY_QOS, Place.ONLINE_CONTAINER: Strategy.MEMORY_QOS}
+_QOS_CONTAINERS = {
+    Place.ONLINE_CONTAINER: Strategy.MEMORY_QOS,
+    Place.BEST_EFFORT_CONTAINER: Strategy.MEMORY_QOS,
+}
+_QOS = {Place.BEST_EFFORT_POD: Strategy.MEMORY_QOS, **_QOS_ONLINE, **_QOS_CONTAINERS}
+_TIERS = {Place.KUBEPODS: Strategy.MEMORY_QOS, Place.BURSTABLE: Strategy.MEMORY_QOS}
+_KEPT = {**_TIERS, **_QOS_ONLINE}
+_PRIORITIES = {Place.BEST_EFFORT: Strategy.MEMORY_QOS, **_TIERS, **_QOS}
+_HIGH = {Place.BEST_EFFORT: Strategy.MEMORY_HEADROOM, **_QOS_CONTAINERS}
 _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
 
 TABLE = (
@@ -130,6 +140,21 @@ TABLE = (
     KnobRow("memory", "memory.limit_in_bytes", Form.BYTES_V1, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),
     KnobRow("", "memory.max", Form.BYTES, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),
     KnobRow("", "memory.high", Form.BYTES, Unit.BYTES, _HIGH, reclaims=True, neutral=UNLIMITED),
+    KnobRow("memory", "memory.high", Form.BYTES, Unit.BYTES, _QOS_CONTAINERS, reclaims=True, neutral=UNLIMITED),
+    *(
+        row
+        for controller in ("memory", "")
+        for row in (
+            KnobRow(controller, "memory.min", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
+            KnobRow(controller, "memory.low", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
+            KnobRow(controller, "memory.oom.group", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
+            KnobRow(controller, "memory.wmark_ratio", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
+            KnobRow(controller, "memory.wmark_scale_factor", Form.NUMBER, Unit.NUMBER, _QOS, neutral=50),
+            KnobRow(controller, "memory.wmark_min_adj", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
+            KnobRow(controller, "memory.priority", Form.NUMBER, Unit.NUMBER, _PRIORITIES, neutral=0),
+            KnobRow(controller, "memory.use_priority_oom", Form.NUMBER, Unit.NUMBER, _PRIORITIES, neutral=0),
+        )
+    ),
     KnobRow("pids", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
     KnobRow("", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
 )

@@ -36,6 +36,14 @@ V1_QUOTA_FILE = "cpu.cfs_quota_us"
 V2_QUOTA_FILE = "cpu.max"
 V1_BURST_FILE = "cpu.cfs_burst_us"
 V2_BURST_FILE = "cpu.max.burst"
+MEMORY_MIN_FILE, MEMORY_LOW_FILE, MEMORY_HIGH_FILE = "memory.min", "memory.low", "memory.high"
+OOM_GROUP_FILE = "memory.oom.group"
+PRIORITY_FILE, USE_PRIORITY_FILE = "memory.priority", "memory.use_priority_oom"
+WMARK_RATIO_FILE, WMARK_SCALE_FILE = "memory.wmark_ratio", "memory.wmark_scale_factor"
+WMARK_ADJ_FILE = "memory.wmark_min_adj"
+VENDOR_MEMORY_FILES = frozenset((PRIORITY_FILE, USE_PRIORITY_FILE, WMARK_RATIO_FILE, WMARK_SCALE_FILE, WMARK_ADJ_FILE))
+"""What Anolis' kernel has, of both versions, and mainline has not."""
+MEMORY_QOS_FILES = frozenset((MEMORY_MIN_FILE, MEMORY_LOW_FILE, MEMORY_HIGH_FILE, OOM_GROUP_FILE, *VENDOR_MEMORY_FILES))
 
 
 class FixedKnob(msgspec.Struct, frozen=True):
@@ -106,6 +114,11 @@ def shares_knob(layout: Layout, cgroup: str) -> Knob:
 def memory_knob(layout: Layout, cgroup: str) -> Knob:
     """The most a cgroup may be charged with before the kernel kills in it."""
     return Knob(cgroup, "", "memory.max") if layout.version == 2 else Knob(cgroup, "memory", "memory.limit_in_bytes")
+
+
+def memory_qos_knob(layout: Layout, cgroup: str, file: str) -> Knob:
+    """One of MEMORY_QOS_FILES."""
+    return Knob(cgroup, "" if layout.version == 2 else "memory", file)
 
 
 def cpuset_knob(layout: Layout, cgroup: str) -> Knob:

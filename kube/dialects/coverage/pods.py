@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube.dialects.coverage.rows import Area, Asks, CoverageRow, Support, Surface
+from kube.dialects.coverage.rows import Area, CoverageRow, Support, Surface
 
 _EXTENSION = "apis/extension/"
 _QUOTA = "quota.scheduling.koordinator.sh/"
@@ -248,10 +248,10 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.MEMORY_QOS,
         "koordinator.sh/memoryQOS",
-        Support.NOT_YET,
-        "memory.min, memory.low and memory.high of its containers stay as they are",
+        Support.HONOURED,
+        "its own memory QoS over its class's; best effort is not protected",
         '{"policy": "auto"}',
-        asks=Asks.POLICY,
+        "kube/dialects/koordinator/memoryqos.py",
     ),
     _annotation(
         Area.OTHER_QOS, "koordinator.sh/blkioQOS", Support.NOT_YET, "its disk I/O is not limited", '{"blocks": []}'

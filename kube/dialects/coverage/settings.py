@@ -198,11 +198,26 @@ _QOS = (
         Asks.SET,
         values=("coreSched",),
     ),
-    _not_yet(
+    CoverageRow(
+        Surface.SETTINGS,
         Area.MEMORY_QOS,
         "resource-qos-config.*Class.memoryQOS",
-        "memory.min, memory.low, memory.high and watermarks of pods stay as they are",
-        {"enable": True},
+        Support.HONOURED,
+        "memory.min, low, high, oom.group (v2), watermarks where the kernel has them; best effort is not protected",
+        source=_TYPES,
+        reader="kube/dialects/koordinator/memoryqos.py",
+        asks=Asks.ON,
+        example={"enable": True},
+    ),
+    *(
+        _not_yet(
+            Area.MEMORY_QOS,
+            f"resource-qos-config.*Class.memoryQOS.pageCache{field}",
+            "a limit of one vendor's kernel",
+            example,
+            Asks.VALUE,
+        )
+        for field, example in (("Enable", True), ("LimitPercent", 10), ("LimitSize", "1Gi"), ("ReclaimSync", True))
     ),
     _not_yet(
         Area.OTHER_QOS,

@@ -17,6 +17,7 @@ from kube import objects
 from kube.dialects.documents.document import annotated, checked
 from kube.dialects.koordinator import labels as koordinator
 from kube.dialects.koordinator.cpuburst import BurstFields, burst_layers, burst_overlaid, slo_burst
+from kube.dialects.koordinator.memoryqos import MemoryClasses, memory_layers, memory_strategy, slo_memory
 from kube.dialects.koordinator.nodemetric import collect_policy, report_policy
 from kube.dialects.koordinator.nodeslo import (
     EvictionFields,
@@ -53,6 +54,7 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
+from model.qos import MemoryQosStrategy
 from model.resources import ResourceVector
 from model.strategy import (
     BurstStrategy,
@@ -102,11 +104,13 @@ class Documents(msgspec.Struct, frozen=True):
     eviction: Layers[EvictionFields] | None = None
     burst: Layers[BurstFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
+    memory_qos: Layers[MemoryClasses] | None = None
     slo_switch: SwitchFields = SwitchFields()
     slo_suppress: SuppressFields = SuppressFields()
     slo_eviction: EvictionFields = EvictionFields()
     slo_burst: BurstFields = BurstFields()
     slo_host_applications: HostApplicationFields = HostApplicationFields()
+    slo_memory_qos: MemoryClasses = MemoryClasses()
     slo_others: OtherSections = OtherSections()
     collect: CollectPolicy | None = None
     report: ReportPolicy | None = None
@@ -181,11 +185,13 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "eviction": lambda sources: eviction_layers(sources.config_map),
     "burst": lambda sources: burst_layers(sources.config_map),
     "host_applications": lambda sources: host_application_layers(sources.config_map),
+    "memory_qos": lambda sources: memory_layers(sources.config_map),
     "slo_switch": lambda sources: slo_threshold(sources.slo, SwitchFields),
     "slo_suppress": lambda sources: slo_threshold(sources.slo, SuppressFields),
     "slo_eviction": lambda sources: slo_threshold(sources.slo, EvictionFields),
     "slo_burst": lambda sources: slo_burst(sources.slo),
     "slo_host_applications": lambda sources: slo_host_applications(sources.slo),
+    "slo_memory_qos": lambda sources: slo_memory(sources.slo),
     "slo_others": lambda sources: slo_others(sources.slo),
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
     "report": lambda sources: report_policy(sources.metric) if sources.metric else None,
@@ -254,6 +260,7 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
         eviction=_eviction(documents, defaults.eviction),
         burst=_burst(documents, defaults.burst),
         host_applications=_host_applications(documents, defaults.host_applications, kubepods),
+        memory_qos=_memory_qos(documents),
     )
 
 
@@ -308,6 +315,11 @@ def _normalization(documents: Documents, strategy: NormalizationStrategy) -> Nor
     for layer in documents.normalization.of(documents.labels):
         strategy = normalization_overlaid(strategy, layer)
     return strategy
+
+
+def _memory_qos(documents: Documents) -> MemoryQosStrategy:
+    layers = documents.memory_qos.of(documents.labels) if documents.memory_qos else ()
+    return memory_strategy((*layers, documents.slo_memory_qos))
 
 
 def _host_applications(

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from agent.core.evict.decide import Evictions
 from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.decide import NodeLimits
 from agent.run.limit_events import LimitEvents
 from model.decision import Decision, Term, Unit
 from model.nodesettings import NodeSettings
@@ -34,6 +35,18 @@ def test_each_unenforced_limit_is_told_once(build: Any) -> None:
         ("LimitsInForce", words(Reason.LIMITS_IN_FORCE), False),
     ]
     assert [line["log_level"] for line in logs] == ["error", "error", "info"]
+
+
+def test_files_that_this_kernel_does_not_have_are_told_once(build: Any) -> None:
+    """All together; one that is asked for later by itself."""
+    told: list[tuple[str, str, bool]] = []
+    teller = LimitEvents(lambda reason, message, *, warning: told.append((reason, message, warning)))
+    for absent in ((), ("memory.low", "memory.min"), ("memory.low",), (), ("memory.high", "memory.min")):
+        teller.take(build.result(limits=NodeLimits({}, None, absent_files=absent)))
+    assert told == [
+        ("KnobAbsent", f"{words(Reason.KNOB_ABSENT)}: memory.low, memory.min", True),
+        ("KnobAbsent", f"{words(Reason.KNOB_ABSENT)}: memory.high", True),
+    ]
 
 
 def test_a_limit_that_begins_and_ends_is_told_with_its_terms(tmp_path: Path, build: Any) -> None:

@@ -139,10 +139,10 @@ def test_the_config_map_says_what_is_wrong_and_what_nobody_acts_on(cluster: Clus
     """By Events on it, which its writer sees with kubectl describe."""
 
     async def working(rig: Rig) -> None:
-        qos = {"clusterStrategy": {"beClass": {"memoryQOS": {"enable": True}}}}
+        qos = {"clusterStrategy": {"beClass": {"resctrlQOS": {"enable": True}}}}
         rig.configure(resource_qos_config=qos, colocation_config={"degradeTimeMinutes": 0})
         told = await rig.until(lambda: len(found := rig.events()) == 2 and found)
-        assert told["NotActedOn"].endswith("(docs/koordinator.md): resource-qos-config.*Class.memoryQOS")
+        assert told["NotActedOn"].endswith("(docs/koordinator.md): resource-qos-config.*Class.resctrlQOS")
         assert "degradeTimeMinutes: is 0" in told["ConfigurationInvalid"]
 
     play(cluster, working)

@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.observe.assumed import AssumedNode, identified, processors, usage
 from agent.core.observe.layout import CgroupDriver, Layout
-from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample
+from agent.core.observe.observation import Absence, CgroupSample, Knob, Missing, NodeSample
 from agent.core.observe.usage import NodeUsage
 from agent.core.observe.windows import Averages
 from model.node import Node
@@ -183,6 +183,8 @@ def test_every_pod_gets_a_uid_of_its_own() -> None:
         (2, "", "cpuset.cpus", ""),
         (2, "", "memory.max", -1),
         (2, "", "memory.high", -1),
+        (2, "", "memory.min", 0),
+        (2, "", "memory.oom.group", 0),
         (1, "cpu", "cpu.cfs_quota_us", -1),
         (1, "cpu", "cpu.cfs_period_us", 100_000),
         (1, "cpu", "cpu.shares", 2),
@@ -196,6 +198,14 @@ def test_an_untouched_file(version: int, controller: str, file: str, expected: i
     knob = Knob(ROOT, controller, file)
     reading = assumed(version=version).readings([knob])[knob]
     assert (reading.kernel, reading.last_written, reading.original) == (expected, None, None)
+
+
+@pytest.mark.parametrize(("version", "file"), [(1, "memory.min"), (2, "memory.wmark_ratio"), (1, "memory.priority")])
+def test_a_file_of_another_kernel(version: int, file: str) -> None:
+    """Cgroup v1 protects no memory, and only one vendor's kernel has watermarks of cgroups."""
+    knob = Knob(ROOT, "", file)
+    held = assumed(version=version).readings([knob])[knob].kernel
+    assert isinstance(held, Missing) and held.absence is Absence.GONE
 
 
 def test_a_file_nobody_thought_of_is_not_guessed() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.knobs import RootKnobs, is_of_kubelet, memory_knob, quota_knob, same, text_of, value_of
+from agent.core.observe.knobs import (
+    RootKnobs,
+    is_of_kubelet,
+    memory_knob,
+    memory_qos_knob,
+    quota_knob,
+    same,
+    text_of,
+    value_of,
+)
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob, Value
 from model.qos import KubernetesQoS
@@ -14,6 +23,7 @@ SYSTEMD = Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)
 V2 = RootKnobs.of(SYSTEMD)
 V1_MEMORY = memory_knob(Layout("/kubepods"), "/kubepods/besteffort/podx")
 V2_MEMORY = memory_knob(SYSTEMD, "/kubepods.slice/podx")
+V2_KEPT = memory_qos_knob(SYSTEMD, "/kubepods.slice/podx", "memory.min")
 
 
 def test_what_is_owned() -> None:
@@ -59,6 +69,8 @@ def test_what_is_owned() -> None:
         (V1_MEMORY, b"1048576\n", 1 << 20),
         (V2_MEMORY, b"max\n", -1),
         (V2_MEMORY, b"0\n", 0),
+        (V2_KEPT, b"max\n", -1),
+        (V2_KEPT, b"4096\n", 4096),
         (V1.pids, b"max\n", -1),
         (V2.pids, b"16384\n", 16_384),
     ],
@@ -96,6 +108,8 @@ def test_garbage_elsewhere(knob: Knob, text: bytes) -> None:
         (V2.cpuset, "", ""),
         (V2_MEMORY, -1, "max"),
         (V2_MEMORY, 4096, "4096"),
+        (V2_KEPT, -1, "max"),
+        (V2_KEPT, 0, "0"),
         (V1_MEMORY, 4096, "4096"),
         (V1.pids, -1, "max"),
         (V2.pids, 4096, "4096"),
@@ -115,12 +129,14 @@ def test_writing(knob: Knob, value: Value, text: str) -> None:
         (V1_MEMORY, 900_000, 1_000_000, False),
         (V1_MEMORY, -1, 1_000_000, False),
         (V1_MEMORY, -1, -1, True),
+        (V2_KEPT, 999_424, 1_000_000, True),
+        (V2_KEPT, 0, 1_000_000, False),
         (V1.quota, 999, 1000, False),
         (V1.cpuset, "0-1", "0-1", True),
     ],
 )
 def test_same(knob: Knob, held: Value, wanted: Value, expected: bool) -> None:
-    """Of a memory limit the kernel keeps whole pages, of everything else what it was told."""
+    """Of an amount of memory the kernel keeps whole pages, of everything else what it was told."""
     assert same(knob, held, wanted) is expected
 
 

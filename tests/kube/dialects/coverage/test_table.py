@@ -390,11 +390,11 @@ def test_what_cannot_be_read_asks_for_nothing(text: str) -> None:
 
 def test_places_are_counted() -> None:
     """Many places of one field are one sentence; letters of names may be upper or lower, as Go reads them."""
-    fields = {"LSClass": {"MemoryQOS": {"Enable": True}}, "beClass": {"memoryQOS": {"enable": True}}}
+    fields = {"LSClass": {"ResctrlQOS": {"Enable": True}}, "beClass": {"resctrlQOS": {"enable": True}}}
     (asked,) = in_config(config("resource-qos-config", fields))
     told = sentence("ConfigMap a/b", asked)
     assert told.startswith(
-        "ConfigMap a/b: nothing acts on resource-qos-config.clusterStrategy.LSClass.MemoryQOS (and 1 more)"
+        "ConfigMap a/b: nothing acts on resource-qos-config.clusterStrategy.LSClass.ResctrlQOS (and 1 more)"
     )
 
 
