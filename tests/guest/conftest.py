@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from guest import INSIDE_VARIABLE, Guest, Outcome, Unavailable, cache_folder  # noqa: E402
+from guest import INSIDE_VARIABLE, KERNELS, Guest, Outcome, Unavailable, cache_folder  # noqa: E402
 
 collect_ignore = [] if os.environ.get(INSIDE_VARIABLE) else ["inside"]
 _SECONDS = 240.0
@@ -29,16 +31,30 @@ class Inside(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def inside(tmp_path_factory: pytest.TempPathFactory) -> Inside:
-    """One boot, one pytest. Skips, with the reason, where no guest can run."""
-    out = tmp_path_factory.mktemp("guest")
-    try:
-        guest = Guest.prepared(cache_folder(tmp_path_factory.getbasetemp() / "guest-cache"))
-        command = [sys.executable, "-m", "pytest", str(HERE / "inside"), *_PYTEST]
-        outcome = guest.run(command, out, _SECONDS)
-    except Unavailable as reason:
-        pytest.skip(f"no guest: {reason}")
-    return Inside(outcome, _verdicts(out / "junit.xml"))
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, tuple[str, ...]], Inside]:
+    """Boots a kernel by its name and runs files by their stems, once. Skips, with the reason, where no guest can run."""
+    folder, cache = tmp_path_factory.mktemp("guest"), cache_folder(tmp_path_factory.getbasetemp() / "guest-cache")
+
+    @lru_cache
+    def run(kernel: str, files: tuple[str, ...]) -> Inside | Unavailable:
+        out = folder / kernel
+        out.mkdir()
+        paths = (str(HERE / f"inside/{file}.py") for file in files)
+        try:
+            outcome = Guest.prepared(cache, KERNELS[kernel]).run(
+                [sys.executable, "-m", "pytest", *paths, *_PYTEST], out, _SECONDS
+            )
+        except Unavailable as reason:
+            return reason
+        return Inside(outcome, _verdicts(out / "junit.xml"))
+
+    def ran(kernel: str, files: tuple[str, ...]) -> Inside:
+        found = run(kernel, files)
+        if isinstance(found, Unavailable):
+            pytest.skip(f"no guest with Linux {kernel}: {found}")
+        return found
+
+    return ran
 
 
 def _verdicts(file: Path) -> dict[str, dict[str, str]]:

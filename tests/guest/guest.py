@@ -1,12 +1,13 @@
-"""Real cgroup v2 on any machine: a QEMU guest with Debian's cloud kernel over this machine's own files.
+"""Real cgroup v2 on any machine: a QEMU guest with one of Debian's cloud kernels over this machine's own files.
 
 The guest's / is a tmpfs over the host's / (virtiofs): working copy and virtual environment are there, nothing written
 stays, and /out alone is shared. /dev/vda is a blank disk. One command runs in it; its exit code comes back in a file, for QEMU's says nothing.
-By hand: `python tests/guest/guest.py OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
+By hand: `python tests/guest/guest.py [--kernel 7.3] OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import platform
 import re
@@ -14,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +46,35 @@ MODULES = (
 )
 
 
+MIRROR = "http://deb.debian.org/debian"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_META = "linux-image-cloud-amd64"
+# The image and, where it is split, what holds its parts.
+_PARTS = re.compile(r"Depends: (linux-(?:image|binary|modules)-\d\S*)")
+_VMLINUZ = re.compile(r"boot/vmlinuz-[^/]+|modules/[^/]+/vmlinuz$")
+
+
+class Kernel(NamedTuple):
+    """One of Debian's cloud kernels: the suite that has it ("": this machine's), and the CPU that it is shown.
+
+    QEMU 7.2 emulates cmpxchg16b so that 6.12 dies of a double fault while it starts: that kernel goes without.
+    """
+
+    name: str
+    suite: str = ""
+    cpu: str = "qemu64"
+
+
+KERNELS = {
+    each.name: each
+    for each in (
+        Kernel("6.1"),
+        Kernel("6.12", "bookworm-backports", "qemu64,-cx16"),
+        Kernel("7.3", "trixie-backports", "max"),
+    )
+}
+
+
 class Unavailable(Exception):
     """No guest can run here; the text says why and what would change that."""
 
@@ -63,9 +94,10 @@ class Guest(NamedTuple):
     virtiofsd: str
     kernel: Path
     initrd: Path
+    cpu: str
 
     @classmethod
-    def prepared(cls, folder: Path) -> Guest:
+    def prepared(cls, folder: Path, kernel: Kernel) -> Guest:
         """What is missing in `folder` is fetched and built there. Raises Unavailable."""
         if os.geteuid() != 0 or platform.machine() != "x86_64":
             raise Unavailable("needs root on x86_64: virtiofsd shares the host's files")
@@ -76,8 +108,10 @@ class Guest(NamedTuple):
         virtiofsd = next((path for path in VIRTIOFSD if Path(path).exists()), None)
         if virtiofsd is None:
             raise Unavailable(f"needs virtiofsd: {INSTALL}")
-        unpacked = _kernel(folder)
-        return cls(qemu, virtiofsd, next(unpacked.glob("boot/vmlinuz-*")), _initrd(unpacked, Path(busybox), folder))
+        own = folder / kernel.name
+        own.mkdir(exist_ok=True)
+        unpacked = _kernel(own, kernel.suite)
+        return cls(qemu, virtiofsd, unpacked / "vmlinuz", _initrd(unpacked, Path(busybox), own), kernel.cpu)
 
     def run(self, command: Sequence[str], out: Path, timeout_seconds: float) -> Outcome:
         """Boot, run `command` in the working copy, power off. `out` becomes /out. Raises Unavailable."""
@@ -135,7 +169,7 @@ class Guest(NamedTuple):
     def _arguments(self, socket: Path, out: Path) -> list[str]:
         memory = f"memory-backend-memfd,id=memory,size={MEMORY_MIB}M,share=on"
         return [
-            *("-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", str(MEMORY_MIB)),
+            *("-accel", "tcg,thread=multi", "-cpu", self.cpu, "-smp", "2", "-m", str(MEMORY_MIB)),
             *("-nodefaults", "-no-reboot", "-nographic", "-monitor", "none", "-serial", "stdio"),
             *("-object", memory, "-numa", "node,memdev=memory"),
             *("-chardev", f"socket,id=files,path={socket}", "-device", "vhost-user-fs-pci,chardev=files,tag=host"),
@@ -158,29 +192,69 @@ def _program(name: str) -> str:
     return found
 
 
-def _kernel(folder: Path) -> Path:
-    """The package's kernel and the modules a boot needs, unpacked below `folder`."""
+def _kernel(folder: Path, suite: str) -> Path:
+    """vmlinuz and the modules that a boot needs and the kernel has not built in, below `folder`."""
     unpacked = folder / "kernel"
     if unpacked.exists():
         return unpacked
     with tempfile.TemporaryDirectory(dir=folder, prefix="kernel-") as temporary:
         part = Path(temporary) / "kernel"
-        part.mkdir()
-        wanted = ["./boot/vmlinuz-*", *(f"./lib/modules/*/kernel/{module}.ko" for module in MODULES)]
-        files = _output(["dpkg-deb", "--fsys-tarfile", str(_package(Path(temporary)))], folder)
-        _output(["tar", "x", "--wildcards", *wanted], part, files)
+        (part / "modules").mkdir(parents=True)
+        for package in _packages(Path(temporary), suite):
+            _unpack(package, part)
+        if not (part / "vmlinuz").exists():
+            raise Unavailable(f"no vmlinuz in Debian's {_META} of {suite or 'this machine'}")
         part.rename(unpacked)
     return unpacked
 
 
-def _package(folder: Path) -> Path:
-    """Debian's newest cloud kernel, downloaded without installing anything."""
-    depends = _output(["apt-cache", "depends", "linux-image-cloud-amd64"], folder).decode()
-    found = re.search(r"Depends: (linux-image-\S+)", depends)
-    if found is None:
-        raise Unavailable("needs Debian's package lists with linux-image-cloud-amd64: apt-get update")
-    _output(["apt-get", "download", "-qq", found[1]], folder)
-    return next(folder.glob("linux-image-*.deb"))
+def _unpack(package: Path, into: Path) -> None:
+    wanted = {f"kernel/{module}.ko": f"modules/{Path(module).name}.ko" for module in MODULES}
+    with (
+        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as files,
+        tarfile.open(fileobj=files.stdout, mode="r|") as archive,
+    ):
+        for member in archive:
+            path = member.name.partition("lib/modules/")[2].partition("/")[2]
+            place = "vmlinuz" if _VMLINUZ.search(member.name) else wanted.get(path.removesuffix(".xz"))
+            content = archive.extractfile(member) if place and member.isfile() else None
+            if place and content:
+                data = content.read()
+                (into / place).write_bytes(lzma.decompress(data) if path.endswith(".xz") else data)
+
+
+def _packages(folder: Path, suite: str) -> list[Path]:
+    """Debian's newest cloud kernel in all its parts, downloaded without installing anything."""
+    lists = _lists(folder, suite) if suite else []
+    found = set[str]()
+    asked = [_META]
+    while asked:
+        depends = _output(["apt-cache", *lists, "depends", asked.pop()], folder).decode()
+        new = set(_PARTS.findall(depends)) - found
+        found |= new
+        asked += new
+    if not found:
+        raise Unavailable(f"needs Debian's package lists with {_META}: apt-get update")
+    _output(["apt-get", *lists, "download", "-qq", *sorted(found)], folder)
+    return sorted(folder.glob("linux-*.deb"))
+
+
+def _lists(folder: Path, suite: str) -> list[str]:
+    """apt's options for the lists of this suite alone, fetched into `folder`: the machine's own stay as they are."""
+    (folder / "sources").write_text(f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n")
+    for name in ("lists/partial", "cache/archives/partial"):
+        (folder / name).mkdir(parents=True)
+    settings = {
+        "Dir::Etc::sourcelist": str(folder / "sources"),
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": str(folder / "lists"),
+        "Dir::Cache": str(folder / "cache"),
+        "Acquire::Languages": "none",
+        "APT::Sandbox::User": "root",
+    }
+    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    _output(["apt-get", *options, "update", "-qq"], folder)
+    return options
 
 
 def _output(command: list[str], folder: Path, given: bytes = b"") -> bytes:
@@ -201,9 +275,10 @@ def _initrd(unpacked: Path, busybox: Path, folder: Path) -> Path:
         shutil.copy(busybox, tree / "bin/busybox")
         shutil.copy(HERE / "init.sh", tree / "init")
         (tree / "init").chmod(0o755)
-        for module in MODULES:
-            shutil.copy(next(unpacked.glob(f"lib/modules/*/kernel/{module}.ko")), tree / "modules")
-        (tree / "modules/order").write_text("".join(f"{Path(module).name}.ko\n" for module in MODULES))
+        loaded = [name for module in MODULES if (unpacked / "modules" / (name := f"{Path(module).name}.ko")).exists()]
+        for name in loaded:
+            shutil.copy(unpacked / "modules" / name, tree / "modules")
+        (tree / "modules/order").write_text("".join(f"{name}\n" for name in loaded))
         names = "\n".join(str(path.relative_to(tree)) for path in sorted(tree.rglob("*"))).encode()
         packed = subprocess.run(
             ["cpio", "-o", "-H", "newc", "--quiet"], cwd=tree, input=names, check=True, capture_output=True
@@ -234,18 +309,20 @@ sleep 10
 
 
 def main(arguments: Sequence[str]) -> int:
-    """OUT COMMAND…: the command's exit code."""
-    out = Path(arguments[0]).resolve()
+    """[--kernel NAME] OUT COMMAND…: the command's exit code."""
+    named = arguments[0] == "--kernel"
+    kernel, rest = (KERNELS[arguments[1]], arguments[2:]) if named else (KERNELS["6.1"], arguments)
+    out = Path(rest[0]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="sublet-guest-") as temporary:
-        outcome = Guest.prepared(cache_folder(Path(temporary))).run(arguments[1:], out, 600)
+        outcome = Guest.prepared(cache_folder(Path(temporary)), kernel).run(rest[1:], out, 600)
     print(outcome.printed or outcome.console, end="")
     return outcome.exit_code
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        sys.exit("usage: guest.py OUT COMMAND…")
+        sys.exit(f"usage: guest.py [--kernel {'|'.join(KERNELS)}] OUT COMMAND…")
     try:
         sys.exit(main(sys.argv[1:]))
     except Unavailable as reason:

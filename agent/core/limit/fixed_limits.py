@@ -1,7 +1,7 @@
 """Fixed limits of the best-effort root, each with one right value: weight, the quota's period, and idle.
 
-While `cpu.idle` is set, the kernel takes no weight (EINVAL; v1 reads 3 shares, v2 weight 0). When it ends, v1 starts
-again at 1024 shares: the weight is held again in the same tick, after it.
+While `cpu.idle` is set, the kernel takes no weight (EINVAL; v1 reads 3 shares, v2 weight 0 or 1). When it ends, v1
+starts again at 1024 shares: the weight is held again in the same tick, after it.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ def test_an_idle_class_is_weaker_than_any_weight(node: LiveNode) -> None:
     node.set_knob("cpu.idle", "1")
     result = node.tick_until(lambda result: result.usage is not None)
     weight = result.limits.decisions[node.knobs.fixed[0].knob]
-    assert (weight.value, weight.reason) == (0, Reason.FOREIGN_WRITER_TIGHTER)
+    # Linux 6.1 shows it as 0, 7.3 as 1.
+    assert weight.value in (0, 1) and weight.reason == Reason.FOREIGN_WRITER_TIGHTER
     assert [outcome.error for outcome in result.outcomes if outcome.error] == [] and result.degraded_reason == ""
 
 
