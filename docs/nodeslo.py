@@ -53,6 +53,7 @@ OWN: Mapping[Strategy, str] = {
     Strategy.PROCESS_LIMITS: "the agent's settings `suppress.pids_pct` and `suppress.pod_pids_pct`",
     Strategy.BATCH_RESOURCES: "the pod's own batch and mid resources",
     Strategy.MEMORY_QOS: "the pod's annotation `koordinator.sh/memoryQOS`",
+    Strategy.OWN_CPUS: "the CPUs that the scheduler gave an LSE or LSR pod",
 }
 """What else a strategy follows."""
 REAL: Mapping[Strategy, tuple[str, ...]] = {
@@ -63,6 +64,7 @@ REAL: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.PROCESS_LIMITS: ("agent/kernel/test_pidlimits.py", "guest/inside/test_pidlimits.py"),
     Strategy.BATCH_RESOURCES: ("agent/kernel/test_real_cgroups.py", "agent/kernel/test_crash.py"),
     Strategy.MEMORY_QOS: ("guest/inside/test_memory_qos.py",),
+    Strategy.OWN_CPUS: ("agent/kernel/test_owncpus.py",),
     Strategy.CPU_BURST: ("agent/kernel/test_cpuburst.py", "guest/inside/test_cpuburst.py"),
 }
 """Tests on real kernels: cgroup v1 on the host, v2 in a guest."""

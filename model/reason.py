@@ -50,6 +50,9 @@ class Reason(StrEnum):
     CPUS_WIDENED = "CpusWidened"
     CPUS_HELD = "CpusHeld"
     TOO_FEW_CPUS = "TooFewCpus"
+    CPUS_KEPT_OFF = "CpusKeptOff"
+    CPUS_GIVEN = "CpusGiven"
+    CPUS_NOT_GIVEN = "CpusNotGiven"
     KNOB_RELEASED = "KnobReleased"
     KNOB_OF_OTHER_STRATEGY = "KnobOfOtherStrategy"
     IDLE_HELD = "IdleHeld"
@@ -171,6 +174,9 @@ _WORDS: dict[Reason, str] = {
     Reason.CPUS_NARROWED: "less room is left: best effort gets fewer CPUs at once",
     Reason.CPUS_WIDENED: "more room is left: best effort gets more CPUs by a step",
     Reason.CPUS_HELD: "best effort keeps its CPUs",
+    Reason.CPUS_KEPT_OFF: "best effort keeps off the CPUs of LSE pods",
+    Reason.CPUS_GIVEN: "the pod has these CPUs for itself",
+    Reason.CPUS_NOT_GIVEN: "the CPUs that the scheduler gave the pod cannot be given as a whole: none is",
     Reason.TOO_FEW_CPUS: "fewer CPUs may be used than the load leaves room for: best effort gets those",
     Reason.KNOB_RELEASED: "no strategy in force uses this file: it holds again what it held before us",
     Reason.KNOB_OF_OTHER_STRATEGY: "another strategy owns this control file: only what that one wants is written",

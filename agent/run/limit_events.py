@@ -17,9 +17,9 @@ log = structlog.get_logger()
 class LimitEvents:
     """One Event and one line of the log for each limit that is not in force as it begins, one as the last of them ends.
 
-    One names control files that are wanted and absent. And an Event with the terms where a limit begins to hold, holds
-    for pods that wait, is another program's, or ends; and where memory of best-effort pods is reclaimed, once in ten
-    minutes.
+    One names control files that are wanted and absent, one a pod that cannot have its CPUs. And an Event with the terms
+    where a limit begins to hold, holds for pods that wait, is another program's, or ends; and where memory of
+    best-effort pods is reclaimed, once in ten minutes.
     """
 
     def __init__(self, record: NodeEvent) -> None:
@@ -28,11 +28,13 @@ class LimitEvents:
         self._news = NewsMemory()
         self._shrinking_told: float | None = None
         self._absent: frozenset[str] = frozenset()
+        self._not_given: frozenset[str] = frozenset()
 
     def take(self, result: TickResult) -> None:
         self._tell_news(result)
         self._tell_shrinking(result)
         self._tell_absent(frozenset(result.limits.absent_files))
+        self._tell_not_given(result)
         found = {(limit.file, limit.reason): limit for limit in result.unenforced}
         for key, limit in found.items():
             if key not in self._told:
@@ -70,3 +72,11 @@ class LimitEvents:
         )
         for each in news:
             self._record(each.decision.reason.value, sentence(each.decision), warning=each.warning)
+
+    def _tell_not_given(self, result: TickResult) -> None:
+        """Once for a pod and what is in the way, however many containers it has."""
+        found = frozenset(limit.decision.detail for limit in result.limits.not_given)
+        for text in sorted(found - self._not_given):
+            log.error("CPUs are not given", text=text)
+            self._record(Reason.CPUS_NOT_GIVEN.value, f"{words(Reason.CPUS_NOT_GIVEN)}: {text}", warning=True)
+        self._not_given = found

@@ -214,7 +214,7 @@ def test_an_lsr_pod_is_told_that_no_cpus_are_bound() -> None:
         raw_container(requests=both, limits=both), labels=labels, priorityClassName="koord-prod", priority=9000
     )
     (told,) = ask(Path.VALIDATE_POD, pod)["warnings"]
-    assert "metadata.labels[koordinator.sh/qosClass]=LSR is acted on in part" in told and "no cpuset is written" in told
+    assert "metadata.labels[koordinator.sh/qosClass]=LSR is acted on in part" in told and "LS pods may use them" in told
 
 
 BATCH_LABELS = {"koordinator.sh/qosClass": "BE"}

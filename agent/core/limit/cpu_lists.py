@@ -56,11 +56,9 @@ def may_widen(state: CpuListMemory, monotonic_seconds: float) -> bool:
     return monotonic_seconds - state.widened_seconds >= _STEP_SECONDS
 
 
-def children_to_read(
-    state: CpuListMemory, layout: Layout, places: Places, strategy: SuppressStrategy
-) -> tuple[Knob, ...]:
-    """Lists below the root that may have to change with it."""
-    if layout.version != 1 or not (state.in_force or wants_cpus(strategy)):
+def children_to_read(state: CpuListMemory, layout: Layout, places: Places, wanted: bool) -> tuple[Knob, ...]:
+    """Lists below the root that may have to change with it, where one is `wanted` or may be in force."""
+    if layout.version != 1 or not (state.in_force or wanted):
         return ()
     return tuple(cpuset_knob(layout, cgroup) for cgroup in places.best_effort)
 
@@ -80,11 +78,7 @@ def cpu_lists(
     _, limit = left_to_us(limit, about.reading, cap)
     in_force_us = limit.decision.value * PERIOD_US
     ceiling = msgspec.structs.replace(ceiling, decision=limit.decision, in_force_us=in_force_us)
-    children: tuple[Limit, ...] = ()
-    if layout.version == 1 and ceiling.base_terms:
-        own = _own_cpus(observation.places, pods)
-        knobs = [cpuset_knob(layout, cgroup) for cgroup in observation.places.best_effort]
-        children = tuple(child_limit(knob, limit, own.get(knob.cgroup, ())) for knob in knobs)
+    children = _children(layout, observation.places, limit, pods) if ceiling.base_terms else ()
     wanted = str(limit.value) if ceiling.base_terms else ""
     after = CpuListMemory(True, observation.monotonic_seconds if widened else state.widened_seconds, wanted)
     kernel = about.reading.kernel
@@ -93,6 +87,20 @@ def cpu_lists(
     in_force = bool(ceiling.base_terms) and not gives_more(root, kernel, limit.value)
     failed = bool(state.wanted) and gives_more(root, kernel, state.wanted)
     return after, CpuLists((limit, *children), ceiling, in_force, failed)
+
+
+def kept_off(
+    state: CpuListMemory,
+    layout: Layout,
+    observation: Observation,
+    limit: Limit,
+    cap: Value | None,
+    pods: tuple[Pod, ...],
+) -> tuple[CpuListMemory, CpuLists]:
+    """The lists that keep best effort off CPUs of LSE pods, where CPUs are not what suppression takes away."""
+    _, limit = left_to_us(limit, observation.knobs[limit.knob], cap)
+    children = _children(layout, observation.places, limit, pods)
+    return CpuListMemory(True, state.widened_seconds, str(limit.value)), CpuLists((limit, *children))
 
 
 def given_back(state: CpuListMemory, layout: Layout, observation: Observation) -> tuple[CpuListMemory, CpuLists]:
@@ -132,6 +140,15 @@ def _holds_ours(reading: KnobReading) -> bool:
         and reading.original not in (None, reading.last_written)
         and reading.kernel == reading.last_written
     )
+
+
+def _children(layout: Layout, places: Places, root: Limit, pods: tuple[Pod, ...]) -> tuple[Limit, ...]:
+    """On v1 all below the root."""
+    if layout.version != 1:
+        return ()
+    own = _own_cpus(places, pods)
+    knobs = (cpuset_knob(layout, cgroup) for cgroup in places.best_effort)
+    return tuple(child_limit(knob, root, own.get(knob.cgroup, ())) for knob in knobs)
 
 
 def _own_cpus(places: Places, pods: tuple[Pod, ...]) -> dict[str, tuple[int, ...]]:

@@ -61,9 +61,7 @@ def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Ite
     """`kept_free` are reserved or the system's own. Where nothing else is left, one of them is the spare CPU."""
     found = tuple(processors)
     running = [pod for pod in pods if pod.colocation.cpuset and not pod.terminal and _keeps_cpus(pod)]
-    exclusive = {
-        cpu for pod in running if pod.colocation.qos_label is QoSClass.LSE for cpu in parse_cpus(pod.colocation.cpuset)
-    }
+    exclusive = exclusive_cpus(running)
     theirs = {cpu for pod in running for cpu in parse_cpus(pod.colocation.cpuset)}
     usable = [p for p in found if p.cpu not in exclusive and p.cpu not in kept_free]
     spare = sorted(found, key=lambda p: (p.cpu in exclusive, p.cpu))
@@ -72,6 +70,12 @@ def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Ite
         pinned=tuple(p for p in usable if p.cpu in theirs),
         spare=tuple(p.cpu for p in spare[:1]),
     )
+
+
+def exclusive_cpus(pods: Iterable[Pod]) -> frozenset[int]:
+    """CPUs of LSE pods that have not ended: nobody else's, whatever the policy."""
+    exclusive = (pod for pod in pods if pod.colocation.qos_label is QoSClass.LSE and not pod.terminal)
+    return frozenset(cpu for pod in exclusive for cpu in parse_cpus(pod.colocation.cpuset))
 
 
 def _keeps_cpus(pod: Pod) -> bool:
@@ -116,6 +120,19 @@ def cpu_ceiling(knob: Knob, about: CpuSituation) -> tuple[Limit, CpuCeiling]:
     limit, ceiling = _limited(knob, situation, format_cpus(cpus), terms, reason, _written(room))
     floor = floor_us(size, situation.strategy)
     return limit, msgspec.structs.replace(ceiling, base_terms=defended.terms, floor_us=floor)
+
+
+def kept_off_limit(knob: Knob, pools: Pools, before: str, now: float) -> Limit:
+    """What best effort had `before` (empty: all) less what it may not use; the spare CPU for want of any.
+
+    For policies under which another file is the ceiling.
+    """
+    usable = [processor.cpu for processor in (*pools.shared, *pools.pinned)]
+    had = set(parse_cpus(before)) or {*usable, *pools.spare}
+    kept = [cpu for cpu in usable if cpu in had] or [*pools.spare]
+    terms = TermSum().add("CPUs before", len(had)).become("not an LSE pod's, reserved or the system's", len(kept))
+    decision = Decision(knob.subject, knob.file, terms.value, _CPUS, Reason.CPUS_KEPT_OFF, terms.terms, "", now)
+    return Limit(knob, format_cpus(kept), decision)
 
 
 def child_limit(knob: Knob, root: Limit, own_cpus: Collection[int] = ()) -> Limit:

@@ -25,10 +25,11 @@ from agent.core.limit.cpu_lists import (
     children_to_read,
     cpu_lists,
     given_back,
+    kept_off,
     may_widen,
     wants_cpus,
 )
-from agent.core.limit.cpu_selection import CpuSituation, pools
+from agent.core.limit.cpu_selection import CpuSituation, exclusive_cpus, kept_off_limit, pools
 from agent.core.limit.fixed_limits import fixed_limits
 from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
@@ -38,6 +39,7 @@ from agent.core.limit.memory_qos.wishes import knobs_to_read as tiers_to_read
 from agent.core.limit.memory_qos.wishes import pod_knobs as pod_memory_knobs
 from agent.core.limit.memory_qos.wishes import tier_knobs as tier_memory_knobs
 from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
+from agent.core.limit.own_cpus import OwnCpuMemory, own_cpus, own_cpus_to_read, with_known_cpus
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
@@ -127,7 +129,8 @@ class LimitMemory(msgspec.Struct, frozen=True):
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
     and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts, and
-    quotas raised; memory QoS; and whether files of pods were given back, so that more may be left.
+    quotas raised; memory QoS; whether files of pods were given back, so that more may be left; and the CPUs of LSE and
+    LSR pods.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -143,6 +146,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     quota_bursts: QuotaBurstMemory = QuotaBurstMemory()
     memory_qos: MemoryQosMemory = MemoryQosMemory()
     releasing: bool = False
+    own_cpus: OwnCpuMemory = OwnCpuMemory()
 
 
 class NodeLimits(msgspec.Struct, frozen=True):
@@ -188,6 +192,11 @@ class NodeLimits(msgspec.Struct, frozen=True):
         )
 
     @property
+    def not_given(self) -> tuple[Limit, ...]:
+        """Of containers whose pod cannot have the CPUs that the scheduler gave it."""
+        return tuple(limit for limit in self.limits.values() if limit.decision.reason is Reason.CPUS_NOT_GIVEN)
+
+    @property
     def decisions(self) -> Mapping[Knob, Decision]:
         return {knob: limit.decision for knob, limit in self.limits.items()}
 
@@ -216,7 +225,10 @@ class _Scene(msgspec.Struct, frozen=True):
 
 def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
     """What the next decision must know of the kernel: the best-effort root, and what is due below it."""
-    lists = children_to_read(memory.cpu_lists, layout, places, facts.suppress)
+    known = with_known_cpus(memory.own_cpus, facts.pods)[1] or ()
+    lists_wanted = wants_cpus(facts.suppress) or bool(exclusive_cpus(known))
+    lists = children_to_read(memory.cpu_lists, layout, places, lists_wanted)
+    own = own_cpus_to_read(layout, places, known)
     pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
     counts = pids_held and memory.counts_pids
     qos = _wishes(memory, facts)
@@ -234,7 +246,7 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)
     tiers = tiers_to_read(memory.memory_qos, qos, layout)
-    each_tick = (*RootKnobs.of(layout).all, *lists, *dict.fromkeys(tiers))
+    each_tick = (*RootKnobs.of(layout).all, *lists, *own, *dict.fromkeys(tiers))
     return (*each_tick, *of_pods, *dict.fromkeys((*burst_files, *quotas)))
 
 
@@ -274,6 +286,8 @@ def decide_limits(
     `observation.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms
     the brake: it goes on with the last size and plan it knew.
     """
+    known_cpus, pods = with_known_cpus(memory.own_cpus, facts.pods)
+    facts = msgspec.structs.replace(facts, pods=pods)
     online = memory.cpus.after(observation)
     size = _size(observation, memory.size, facts, online.lost)
     scene = _Scene(memory, layout, RootKnobs.of(layout), observation, usage, facts, size)
@@ -307,6 +321,7 @@ def decide_limits(
         quota_bursts=raised_after,
         memory_qos=memory_qos,
         releasing=any(knob.cgroup != layout.best_effort for knob in given_up),
+        own_cpus=known_cpus,
     )
     return after, NodeLimits(
         limits=limits,
@@ -403,21 +418,34 @@ def _braked(observation: Observation) -> bool:
 
 def _cpus(scene: _Scene, situation: Situation) -> tuple[CpuListMemory, CpuLists]:
     facts, state, observation = scene.facts, scene.memory.cpu_lists, scene.observation
-    if not wants_cpus(facts.suppress):
-        if facts.suppress.enable and not _quota_in_force(scene, situation):
-            # Nothing has taken the lists' place: they stand.
-            return state, CpuLists()
-        return given_back(state, scene.layout, observation)
     kept_free = (*facts.reserved_cpus, *facts.system_cpus)
+    usable = pools(facts.processors, kept_free, scene.pods) if facts.processors else None
+    cap = dict(scene.memory.knob_schedule.caps).get(scene.knobs.cpuset)
+    if not wants_cpus(facts.suppress):
+        # While nothing has taken the lists' place they stand, and so they do while it is unknown who has CPUs.
+        stand = facts.suppress.enable and not _quota_in_force(scene, situation)
+        exclusive = exclusive_cpus(scene.pods)
+        if facts.pods is None or (usable is None if exclusive else stand):
+            return state, CpuLists()
+        if not exclusive or usable is None:
+            return given_back(state, scene.layout, observation)
+        off = kept_off_limit(scene.knobs.cpuset, usable, _had(scene, now=stand), observation.at_seconds)
+        return kept_off(state, scene.layout, observation, off, cap, scene.pods)
     about = CpuSituation(
         situation=situation,
         reading=observation.knobs[scene.knobs.cpuset],
-        pools=pools(facts.processors, kept_free, scene.pods) if facts.processors else None,
+        pools=usable,
         cpus=len(facts.processors),
         may_widen=may_widen(state, observation.monotonic_seconds),
     )
-    cap = dict(scene.memory.knob_schedule.caps).get(scene.knobs.cpuset)
     return cpu_lists(state, scene.layout, observation, about, cap, scene.pods)
+
+
+def _had(scene: _Scene, *, now: bool) -> str:
+    """The CPU list that best effort has, or had before any of ours; empty where that is not known."""
+    reading = scene.observation.knobs[scene.knobs.cpuset]
+    text = reading.kernel if now or reading.original is None else reading.original
+    return text if isinstance(text, str) else ""
 
 
 def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
@@ -493,6 +521,7 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
         scene.layout,
         {
             Strategy.CPU_SUPPRESS: cpus.limits,
+            Strategy.OWN_CPUS: own_cpus(scene.layout, scene.observation, scene.pods, scene.facts.processors),
             Strategy.MEMORY_HEADROOM: (high,) if high else (),
             Strategy.PROCESS_LIMITS: (pids,) if pids else (),
             Strategy.MEMORY_QOS: tier_limits(scene.layout, scene.observation, _wishes(scene.memory, scene.facts)),

@@ -20,7 +20,7 @@ UNLIMITED = -1
 
 
 class Strategy(StrEnum):
-    """What decides a control file's value; `stays`: the value is best effort's ceiling, which only `--restore` lifts.
+    """What decides a control file's value; `stays`: only `--restore` lifts it (best effort's ceiling, own CPUs).
 
     Knobs of any other get their originals back once nothing wants them any more.
     """
@@ -33,13 +33,14 @@ class Strategy(StrEnum):
     BATCH_RESOURCES = "batchResources"
     CPU_BURST = "cpuBurst"
     MEMORY_QOS = "memoryQos"
+    OWN_CPUS = "ownCpus"
 
     @property
     def stays(self) -> bool:
         return self in _STAYING
 
 
-_STAYING = frozenset((Strategy.CPU_SUPPRESS, Strategy.CPU_WEIGHT, Strategy.BATCH_RESOURCES))
+_STAYING = frozenset((Strategy.CPU_SUPPRESS, Strategy.CPU_WEIGHT, Strategy.BATCH_RESOURCES, Strategy.OWN_CPUS))
 
 
 class Place(StrEnum):
@@ -105,7 +106,7 @@ _BATCH = {
 _BURST = {Place.ONLINE_POD: Strategy.CPU_BURST, Place.ONLINE_CONTAINER: Strategy.CPU_BURST}
 _QUOTA = {Place.BEST_EFFORT: Strategy.CPU_SUPPRESS, **_BATCH, **_BURST}
 _WEIGHT = {Place.BEST_EFFORT: Strategy.CPU_WEIGHT, **_BATCH}
-_LIST = {Place.BEST_EFFORT: Strategy.CPU_SUPPRESS}
+_LIST = {Place.BEST_EFFORT: Strategy.CPU_SUPPRESS, Place.ONLINE_CONTAINER: Strategy.OWN_CPUS}
 _LISTS = {
     **_LIST,
     Place.BEST_EFFORT_POD: Strategy.CPU_SUPPRESS,

@@ -11,6 +11,8 @@ from structlog.testing import capture_logs
 from agent.core.evict.decide import Evictions
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.decide import NodeLimits
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import Knob
 from agent.run.limit_events import LimitEvents
 from model.decision import Decision, Term, Unit
 from model.nodesettings import NodeSettings
@@ -80,3 +82,16 @@ def test_reclaim_is_told_once_in_ten_minutes(build: Any) -> None:
         events.take(build.result(now, evictions=Evictions(shrinking=(decision,))))
     assert [at for at, _ in told] == [1.0, 601.0]
     assert told[0][1].startswith("Shrinking: memory to reclaim of node/n = ") and "[used 9 - mark 4]" in told[0][1]
+
+
+def test_cpus_that_are_not_given_are_told_once(build: Any) -> None:
+    """One Event a pod, however many containers it has; again once it was well meanwhile."""
+    told: list[tuple[str, str, bool]] = []
+    teller = LimitEvents(lambda reason, message, *, warning: told.append((reason, message, warning)))
+    text = "pod default/a: CPUs 7; CPU 7 is offline, or not in this machine"
+    decision = Decision("cgroup/a", "cpuset.cpus", 0, Unit.CPUS, Reason.CPUS_NOT_GIVEN, (), detail=text)
+    knobs = (Knob("/a/one", "cpuset", "cpuset.cpus"), Knob("/a/two", "cpuset", "cpuset.cpus"))
+    bad = NodeLimits({knob: Limit(knob, "0", decision) for knob in knobs}, None)
+    for limits in (bad, bad, NodeLimits({}, None), bad):
+        teller.take(build.result(limits=limits))
+    assert told == [("CpusNotGiven", f"{words(Reason.CPUS_NOT_GIVEN)}: {text}", True)] * 2

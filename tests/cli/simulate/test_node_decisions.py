@@ -249,6 +249,7 @@ EVERY_ACTION: dict[str, list[Object]] = {
     "cpuset, no room": [big(), measured(cpu=10), slo(enable=True, cpuSuppressPolicy="cpuset", cpuSuppressThresholdPercent=1)],
     "cpuset, blind": [big(), CPUSET],
     "cpuset, CPUs of others": [big(), EXCLUSIVE, measured(), CPUSET],
+    "CPUs of others beside a quota": [big(), EXCLUSIVE, batch(), cpu_list(*((cpu, cpu) for cpu in range(10))), measured()],
     "off": [big(), measured(), slo(enable=False)],
     "a fast node": [node(memory="100Gi", annotations={"node.koordinator.sh/cpu-normalization-ratio": "1.50"}), batch(), measured()],
     "more than it asked for": [big(), batch(memory="1Gi"), measured()],

@@ -39,9 +39,9 @@ def lists(layout: Layout = V1) -> tuple[Knob, Knob, Knob]:
 def test_what_is_read(strategy: SuppressStrategy, wanted: bool) -> None:
     """Below the root on v1 alone, while lists of ours may be in force."""
     assert wants_cpus(strategy) is wanted
-    assert children_to_read(CpuListMemory(), V1, PLACES, strategy) == (lists()[1:] if wanted else ())
-    assert children_to_read(CpuListMemory(in_force=True), V1, PLACES, strategy) == lists()[1:]
-    assert children_to_read(CpuListMemory(in_force=True), V2, PLACES, strategy) == ()
+    assert children_to_read(CpuListMemory(), V1, PLACES, wants_cpus(strategy)) == (lists()[1:] if wanted else ())
+    assert children_to_read(CpuListMemory(in_force=True), V1, PLACES, wanted=False) == lists()[1:]
+    assert children_to_read(CpuListMemory(in_force=True), V2, PLACES, wanted=True) == ()
 
 
 def confine(build: Any, layout: Layout, root: KnobReading, **more: Any) -> tuple[CpuListMemory, dict[Knob, Any], Any]:

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize, by_pods
-from agent.core.limit.cpu_selection import CpuSituation, Pools, child_limit, cpu_ceiling, picked, pools
+from agent.core.limit.cpu_selection import (
+    CpuSituation,
+    Pools,
+    child_limit,
+    cpu_ceiling,
+    exclusive_cpus,
+    kept_off_limit,
+    picked,
+    pools,
+)
 from agent.core.limit.ownership import Ownership
 from agent.core.limit.stall_relief import Relief
 from agent.core.limit.suppress import CpuCeiling, Situation
@@ -19,6 +28,7 @@ from agent.core.observe.knobs import cpuset_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, Value
 from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
 from model.strategy import SuppressPolicy, SuppressStrategy
@@ -254,3 +264,27 @@ def test_never_what_is_excluded(
         assert len(chosen) == len(set(chosen)) == min(count, len(may)) and may.issuperset(chosen)
     else:
         assert len(chosen) == 1
+
+
+KEPT_OFF: dict[str, tuple[Pools, str, str]] = {
+    "all of the node before": (Pools(machine(4)[:2], machine(4)[2:3], (0,)), "0-3", "0-2"),
+    "on v2 an empty list is all": (Pools(machine(4)[:2], (), (0,)), "", "0-1"),
+    "less before": (Pools(machine(4)[:3], (), (0,)), "1-3", "1-2"),
+    "nothing is left": (Pools(spare=(3,)), "0-3", "3"),
+    "nothing of what was": (Pools(machine(4)[:2], (), (0,)), "2-3", "0"),
+}
+
+
+@pytest.mark.parametrize(("usable", "before", "expected"), KEPT_OFF.values(), ids=KEPT_OFF)
+def test_kept_off(usable: Pools, before: str, expected: str) -> None:
+    """Best effort never gets more than it had; the spare CPU where it would get none."""
+    limit = kept_off_limit(ROOT, usable, before, 7.0)
+    assert (limit.value, limit.decision.value) == (expected, len(parse_cpus(expected)))
+    assert (limit.decision.reason, limit.decision.at_seconds) == (Reason.CPUS_KEPT_OFF, 7.0)
+
+
+def test_exclusive_cpus(build: Any) -> None:
+    """Those of LSE pods that have not ended."""
+    ended = with_fields(pinned(build, "e", QoSClass.LSE, "5"), phase=PodPhase.FAILED)
+    pods = (pinned(build, "a", QoSClass.LSE, "0-1"), pinned(build, "b", QoSClass.LSR, "2"), ended)
+    assert exclusive_cpus(pods) == {0, 1}

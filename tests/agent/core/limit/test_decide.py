@@ -566,3 +566,63 @@ def test_what_is_remembered_goes_through_a_journal(build: Any) -> None:
     memory, limits = decide_limits(memory, build.layout, later, build.usage(), told)
     assert msgspec.json.decode(msgspec.json.encode(memory), type=LimitMemory) == memory
     assert all(limit.knob == knob for knob, limit in limits.limits.items())
+
+
+OWN = "/kubepods/podown/main"
+WITH_OWN = Places(
+    {**PLACES.pods, "uid-own": PodPlace("/kubepods/podown", {"main": OWN})}, best_effort=PLACES.best_effort
+)
+
+
+def with_own(build: Any, at: float, memory: LimitMemory, listing: Any, **more: Any) -> tuple[LimitMemory, NodeLimits]:
+    """A quota is best effort's ceiling; `listing` is the CPU list of the root, whose original has all eight CPUs."""
+    told = facts(processors=MACHINE, **more)
+    read = knobs_to_read(memory, build.layout, WITH_OWN, told)
+    lists = {knob: KnobReading("0-7") for knob in read if knob.file == "cpuset.cpus"}
+    readings = read_all(build, memory, told, build.layout) | {knob: lists.get(knob, KnobReading(-1)) for knob in read}
+    readings |= {build.knobs.cpuset: listing, build.knobs.quota: KnobReading(600_000, 600_000, -1)}
+    node = NodeSample(0, 1 << 30, 8)
+    seen = build.seen(at, places=WITH_OWN, node=build.node(8000), node_sample=node, knobs=readings)
+    usage = build.usage(pods={"uid-web": build.averages(1500)}, online=build.averages(1500))
+    return decide_limits(memory, build.layout, seen, usage, told)
+
+
+def listed(build: Any, limits: NodeLimits) -> dict[str, Any]:
+    found = {knob.cgroup: limit.value for knob, limit in limits.limits.items() if knob.file == "cpuset.cpus"}
+    return {path: value for path, value in found.items() if path in (build.layout.best_effort, POD, OWN)}
+
+
+def test_an_lse_pod_has_its_cpus(build: Any) -> None:
+    """Its container is put on them and best effort kept off, also where a quota is the ceiling; while pods are unknown,
+    or the pod's status is lost, nothing changes; once it is gone, best effort has all again."""
+    own = with_fields(build.pod("own"), qos_label=QoSClass.LSE, cpuset="2-3")
+    lost = with_fields(own, cpuset="")
+    untouched, ours = KnobReading("0-7"), KnobReading("0-1,4-7", "0-1,4-7", "0-7")
+    expected = {build.layout.best_effort: "0-1,4-7", POD: "0-1,4-7", OWN: "2-3"}
+    memory, limits = with_own(build, 10, LimitMemory(), untouched, pods=(own, job(build)))
+    assert listed(build, limits) == expected
+    assert limits.decisions[build.knobs.cpuset].reason is Reason.CPUS_KEPT_OFF
+    assert limits.ceiling is limits.decisions[build.knobs.quota]
+    memory, limits = with_own(build, 11, memory, ours, pods=(lost, job(build)))
+    assert listed(build, limits) == expected
+    memory, limits = with_own(build, 12, memory, ours, pods=None)
+    assert build.knobs.cpuset not in limits.limits
+    memory, limits = with_own(build, 13, memory, ours, pods=(job(build),))
+    assert listed(build, limits)[build.layout.best_effort] == "0-7"
+    assert limits.decisions[build.knobs.cpuset].reason is Reason.KNOB_RELEASED
+
+
+def test_an_lsr_pod_shares_its_cpus_with_best_effort(build: Any) -> None:
+    """As Koordinator has it; its container keeps to them all the same."""
+    own = with_fields(build.pod("own"), qos_label=QoSClass.LSR, cpuset="2-3")
+    _, limits = with_own(build, 10, LimitMemory(), KnobReading("0-7"), pods=(own,))
+    assert listed(build, limits) == {OWN: "2-3"}
+    assert limits.not_given == ()
+
+
+def test_cpus_that_are_not_there(build: Any) -> None:
+    """Said of the container, and best effort keeps off what there is of them."""
+    own = with_fields(build.pod("own"), qos_label=QoSClass.LSE, cpuset="7-8")
+    _, limits = with_own(build, 10, LimitMemory(), KnobReading("0-7"), pods=(own,))
+    assert [limit.knob.cgroup for limit in limits.not_given] == [OWN]
+    assert listed(build, limits) == {build.layout.best_effort: "0-6", POD: "0-6", OWN: "0-7"}

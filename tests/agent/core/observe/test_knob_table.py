@@ -63,11 +63,12 @@ def test_owner() -> None:
 
 
 def test_what_stays() -> None:
-    """Ceilings of best effort outlive the wish for them."""
+    """Ceilings of best effort outlive the wish for them; own CPUs go with the pod."""
     assert {owner for owner in Strategy if owner.stays} == {
         Strategy.CPU_SUPPRESS,
         Strategy.CPU_WEIGHT,
         Strategy.BATCH_RESOURCES,
+        Strategy.OWN_CPUS,
     }
 
 
