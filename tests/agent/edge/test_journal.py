@@ -168,7 +168,9 @@ def test_a_file_that_was_moved_away(tmp_path: Path, build: Any) -> None:
     rig.journal.begin()
     rig.path.rename(tmp_path / "kept")
     rig.take(*range(50))
-    assert rig.times("kept")[0] == 0 and rig.times()[-1] == 49
+    # Where the last line filled the file, the newest one has none yet.
+    newest = rig.times() or rig.times("j.jsonl.1")
+    assert rig.times("kept")[0] == 0 and newest[-1] == 49
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "hard link", "pipe", "of another user"])
