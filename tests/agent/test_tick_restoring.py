@@ -18,7 +18,8 @@ from agent.settings import AgentSettings
 from model.nodesettings import NodeSettings
 from model.pod.pod import Pod
 from model.pod.spec import Container
-from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
+from model.qos import MemoryQos, MemoryQosStrategy
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import BurstPolicy, BurstStrategy, EvictionStrategy, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
 from tests.agent.playing import KilledError, Scenario
@@ -31,6 +32,7 @@ ON = NodeSettings(
     suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CFS_QUOTA, cpu_idle=True),
     eviction=EvictionStrategy(memory_threshold_pct=95),
     burst=BurstStrategy(BurstPolicy.AUTO),
+    memory_qos=MemoryQosStrategy(ls=MemoryQos(min_pct=50, low_pct=80)),
 )
 CPUSET = msgspec.structs.replace(ON, suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CPUSET))
 EVERYTHING: Mapping[str, NodeSettings] = {"quota and idle": ON, "CPU lists": CPUSET}
@@ -45,6 +47,7 @@ OFF: Mapping[Strategy, NodeSettings] = {
         ON, suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CFS_QUOTA, cpu_idle=True, pids_pct=None)
     ),
     Strategy.CPU_BURST: msgspec.structs.replace(ON, burst=BurstStrategy()),
+    Strategy.MEMORY_QOS: msgspec.structs.replace(ON, memory_qos=MemoryQosStrategy()),
 }
 _FOUND = {"cpu.shares": "1024", "cpu.weight": "100", "cpu.cfs_period_us": "100000", "cpuset.cpus": "0-1"}
 """What stands in files without a neutral value."""
@@ -101,7 +104,7 @@ class Node:
 def _with_limits(pod: Pod) -> Pod:
     """Each container asks for what is lent, or has a limit."""
     batch = ResourceVector({BATCH_CPU: 200, BATCH_MEMORY: 64 << 20})
-    amounts = batch if pod.best_effort else ResourceVector({CPU: 500})
+    amounts = batch if pod.best_effort else ResourceVector({CPU: 500, MEMORY: 64 << 20})
     return with_fields(pod, containers=tuple(Container(name, amounts, amounts) for name in pod.status.container_ids))
 
 
@@ -148,7 +151,8 @@ def test_everything_that_can_be_switched_off_is(tmp_path: Path, build: Any) -> N
     written = set()
     for name in SCENARIOS:
         node = Node(name, tmp_path / name, build, ON)
-        node.played.wait()
+        for _ in range(TICKS):
+            node.played.wait()
         written |= node.changed()
     assert set(OFF) <= written
 

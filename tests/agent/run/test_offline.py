@@ -164,9 +164,9 @@ def test_a_node_where_it_would_not_work_is_refused(node: Node, who: tuple[str, .
     done = subprocess.run(node.command(*seen, *who), capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     *lines, last = done.stderr.strip().splitlines()
     assert done.returncode == 2 and last.startswith("error: this node: Sublet would not work here: ")
-    assert "other agents: Koordinator's agent (koordlet)" in last
+    assert "controllers: without memory" in last and "koordlet" not in last, "a name alone forbids nothing"
     found = {entry["check"]: entry["verdict"] for entry in map(json.loads, lines) if entry["event"] == "preflight"}
-    assert found["other agents"] == "refused" and found["state"] == "ok"
+    assert found["controllers"] == "refused" and found["state"] == "ok"
     assert node.said() == FOUND
     node.acted(node.state, FOUND)
     done = subprocess.run(node.command(*seen, "--restore"), capture_output=True, text=True, timeout=PATIENCE_SECONDS)
