@@ -48,7 +48,7 @@ def breach(target: Target, text: bytes) -> Breach | None:
         if type(error) in target.refusals:
             return _unclear(error)
         return Breach(f"{type(error).__name__} at {_place(error)}", traceback.format_exc(limit=-6))
-    return next((found for number in _numbers(value) if (found := _insane(number, target.signed))), None)
+    return next((found for number in _numbers(value) if (found := _insane(number, target))), None)
 
 
 def _unclear(error: Exception) -> Breach | None:
@@ -83,13 +83,13 @@ def _numbers(value: Any) -> Iterator[int | float]:
             waiting += one
 
 
-def _insane(number: int | float, signed: bool) -> Breach | None:
+def _insane(number: int | float, target: Target) -> Breach | None:
     """Floats may be times before 1970; everything counted is a whole number."""
     if isinstance(number, float):
         return None if math.isfinite(number) else Breach("a number is not finite", repr(number))
     if not -_LIMIT < number < _LIMIT:
         return Breach("a number is beyond 63 bits", repr(number)[:80])
-    if number < 0 and not signed:
+    if number < 0 and not target.signed and not (target.endless and number == -1):
         return Breach("a number is negative", repr(number))
     return None
 

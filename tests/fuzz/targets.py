@@ -52,11 +52,14 @@ _UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError
 
 
 class Target(NamedTuple):
-    """`parse` answers with a value or raises exactly one of `refusals`; `signed` allows whole numbers below zero."""
+    """`parse` answers with a value or raises exactly one of `refusals`; `signed` allows whole numbers below zero,
+    `endless` -1 alone, which stands for no end.
+    """
 
     parse: Parser
     refusals: tuple[type[Exception], ...]
     signed: bool = False
+    endless: bool = False
 
 
 def _of_text(function: Callable[[str], Any]) -> Parser:
@@ -212,7 +215,6 @@ _OBJECTS: Mapping[str, Parser] = {
     "node_metric": _json(objects.NodeMetric, _node_metric),
     "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
     "node_cpus": _json(objects.NodeResourceTopology, node_cpus),
-    "node_settings": _json(_Sources, _settings_of_node),
 }
 
 
@@ -226,6 +228,7 @@ TARGETS: Mapping[str, Target] = {
     "spdy": Target(_spdy, (spdy.FrameError,)),
     **{name: Target(function, (ValueError,)) for name, function in _KERNEL.items()},
     **{name: Target(function, (KubernetesFault, ConfigurationFault)) for name, function in _OBJECTS.items()},
+    "node_settings": Target(_json(_Sources, _settings_of_node), (KubernetesFault, ConfigurationFault), endless=True),
     "upstream_pod_group": Target(
         _json(objects.UpstreamPodGroup, podgroups.upstream_gang), (KubernetesFault, ConfigurationFault), signed=True
     ),
@@ -243,7 +246,7 @@ TARGETS: Mapping[str, Target] = {
     "journal": Target(
         lambda data: sum(1 for _ in journal.read(data.splitlines(True), "journal")), (ConfigurationFault,)
     ),
-    "agent_settings": Target(_file(load_settings), (ConfigurationFault,)),
+    "agent_settings": Target(_file(load_settings), (ConfigurationFault,), endless=True),
     "scheduler_settings": Target(_file(scheduler_settings.load), (ConfigurationFault,), signed=True),
 }
 
