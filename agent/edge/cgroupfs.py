@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 
 from agent.core.observe.files import (
+    HELD,
     NEEDED,
     V1_FILES,
     Cadence,
@@ -216,18 +217,18 @@ class CgroupReader:
         return {cgroup: row.sample() for cgroup, row in self._rows.items()}
 
     def cpus(self, cgroup: str) -> int | None:
-        """How many CPUs a placed root could run on in the newest pass; None where that cannot be told."""
+        """How many CPUs a placed root could run on in the newest pass that told; None without one."""
         row = self._rows.get(cgroup)
         return (row.value(FilePart.CPUS) or None) if row else None
 
     def quota_millis(self, cgroup: str) -> int | None:
-        """Milli-CPU a placed root may use; None where it has no quota, or none that can be told."""
+        """Milli-CPU a placed root may use; None where it has no quota, or none that was ever told."""
         row = self._rows.get(cgroup)
         quota_us, period_us = (row.value(FilePart.QUOTA), row.value(FilePart.PERIOD)) if row else (None, None)
         return None if quota_us is None or quota_us <= 0 else quota_us * 1000 // (period_us or PERIOD_US)
 
     def memory_limit(self, cgroup: str) -> int | None:
-        """Bytes a placed root may be charged with; None where it has no limit, or none that can be told."""
+        """Bytes a placed root may be charged with; None where it has no limit, or none that was ever told."""
         row = self._rows.get(cgroup)
         return (row.value(FilePart.MEMORY_LIMIT) or None) if row else None
 
@@ -323,9 +324,11 @@ class CgroupReader:
                 return
             except (OSError, ValueError) as failure:
                 error = failure
-        file.value = file.text = None
         needed = file.kind.part in NEEDED
         code = error.errno if isinstance(error, OSError) else None
+        file.text = None
+        if file.kind.part not in HELD or code in (*_NO_SUCH, errno.EOPNOTSUPP):
+            file.value = None
         if code == errno.ENODEV or (needed and code in _NO_SUCH):
             self._lose(file.row)
         elif not needed and code in (*_NO_SUCH, errno.EOPNOTSUPP):

@@ -60,6 +60,10 @@ _OF_ROOTS = frozenset(
 )
 
 
+HELD = frozenset((FilePart.CPUS, FilePart.QUOTA, FilePart.PERIOD, FilePart.MEMORY_LIMIT))
+"""What bounds all pods: its last word holds while the file cannot be read, so that no more is lent meanwhile."""
+
+
 class Role(StrEnum):
     """How closely a cgroup is watched."""
 

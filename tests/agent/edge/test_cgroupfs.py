@@ -445,6 +445,29 @@ def test_no_quota(tree: Tree, text: str) -> None:
     reader.close()
 
 
+LIMITS = ("cpuset.cpus", "cpu.max", "cpu.cfs_", "memory.max", "memory.limit_in_bytes")
+
+
+def test_limits_of_all_pods_hold_while_they_cannot_be_read(tree: Tree) -> None:
+    """So that no more is lent meanwhile; what the file says afterwards holds again, and a cgroup that is new tells its
+    own."""
+    tree.make(POD)
+    reader = tree.reader()
+    reader.place({POD: Role.ROOT})
+    reader.read()
+    tree.refuse = lambda path: errno.EIO if any(name in path for name in LIMITS) else 0
+    tree.write(
+        POD, "cpu.max" if tree.version == 2 else "cpu/cpu.cfs_quota_us", "max 100000" if tree.version == 2 else "-1"
+    )
+    for _ in range(3):
+        reader.read()
+        assert (reader.cpus(POD), reader.quota_millis(POD), reader.memory_limit(POD)) == (4, 2500, 200 * MIB)
+    tree.refuse = lambda path: 0
+    reader.read()
+    assert (reader.cpus(POD), reader.quota_millis(POD), reader.memory_limit(POD)) == (4, None, 200 * MIB)
+    reader.close()
+
+
 def test_every_needed_file_of_a_kernel_is_in_the_made_trees() -> None:
     """The tests above speak of all files there are."""
     assert {f"{kind.controller}/{kind.file}" for kind in V1_FILES} == set(V1_TEXTS)
