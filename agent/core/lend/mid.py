@@ -32,10 +32,13 @@ _NO_PREDICTION = "no prediction of production's peaks is known, so nothing of th
 
 
 class MidFacts(msgspec.Struct, frozen=True):
-    """`node` is the whole node's use, `prod_reclaimable` None without a prediction, `pods` all that are listed,
-    `exclusive_idle_millis` CPU that is idle and that nobody but its pod may use."""
+    """`node` is the whole node's use, `beside_system` that of pods (what they request where it is not measured) and of
+    host applications which do not count as the system's, `prod_reclaimable` None without a prediction, `pods` all that
+    are listed, `exclusive_idle_millis` CPU that is idle and that nobody but its pod may use.
+    """
 
     node: Usage
+    beside_system: Usage
     prod_reclaimable: Usage | None
     pods: tuple[Pod, ...]
     exclusive_idle_millis: int = 0
@@ -72,7 +75,8 @@ def _add_predicted(terms: TermSum, resource: Lendable, scope: LendingScope, fact
         terms.add("prod reclaimable", 0, "no prediction known")
         return
     terms.add("prod reclaimable", resource.of(facts.prod_reclaimable), "requests of production minus predicted peaks")
-    unused = scope.capacity - scope.occupied - max(resource.of(facts.node) - scope.system, 0)
+    # Each figure is the larger of two averages: the node's less the system's is not what pods use.
+    unused = scope.capacity - max(resource.of(facts.node), scope.occupied + resource.of(facts.beside_system))
     unused -= facts.exclusive_idle_millis if resource.native == CPU else 0
     terms.at_most("cap node unused", unused, "capacity minus use of pods, and of the system or what is reserved")
     terms.at_least("floor", 0, "the node is fuller than predicted")

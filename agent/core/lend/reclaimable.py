@@ -5,11 +5,13 @@ One function for the agent's tick, the simulation and the replay. Facts that are
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from agent.core.lend.batch import batch, batch_in_zones
 from agent.core.lend.high_priority import high_priority_pods, kept, kept_by_pods
-from agent.core.lend.lending_scope import Lendable, lendables, node_scope, system_use
+from agent.core.lend.lending_scope import Lendable, SystemUse, lendables, node_scope, system_use
 from agent.core.lend.mid import MidFacts, mid
 from agent.core.lend.normalization import Ratio, normalization_ratio
 from agent.core.lend.prepare import origin, prepared, prepared_in_zone
@@ -22,7 +24,7 @@ from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage
-from model.resources import ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy, NormalizationStrategy
 from model.topology import CpuBasics, KubeletPolicy, Zone
 
@@ -193,8 +195,31 @@ def _mid(
     use = system_use(known.system, known.metric.host_applications, _ABOVE_MID)
     used = {pod.key: pod.usage.cpu_millis for pod in known.metric.pods}
     idle = idle_millis(known.pods, facts.kubelet_policy, {pod.uid: used.get(pod.key, 0) for pod in known.pods})
-    inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods, idle)
+    beside = _beside_system(known.pods, known.metric, use)
+    inputs = MidFacts(known.used, beside, known.metric.prod_reclaimable, known.pods, idle)
     return tuple(
         mid(resource, node_scope(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
         for resource in resources
     )
+
+
+def _beside_system(pods: Iterable[Pod], metric: NodeMetric, use: SystemUse) -> Usage:
+    """Use of pods, what they request where that is not measured, and host applications that are not in `use`."""
+    measured = {one.key: one for one in metric.pods}
+    cpu = memory = 0
+    for pod in pods:
+        if pod.terminal:
+            continue
+        own, requests = measured.pop(pod.key, None), pod.spec.requests
+        if own is None or CPU in own.missing:
+            cpu += sum(requests[name] for name in (CPU, MID_CPU, BATCH_CPU))
+        else:
+            cpu += own.usage.cpu_millis
+        if own is None or MEMORY in own.missing:
+            memory += sum(requests[name] for name in (MEMORY, MID_MEMORY, BATCH_MEMORY))
+        else:
+            memory += own.usage.memory_bytes
+    left = [*(one.usage for one in measured.values()), *(one.usage for one in metric.host_applications)]
+    cpu += sum(one.cpu_millis for one in left) - use.host_applications.cpu_millis
+    memory += sum(one.memory_bytes for one in left) - use.host_applications.memory_bytes
+    return Usage(cpu, memory)

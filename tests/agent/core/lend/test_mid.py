@@ -32,11 +32,15 @@ def lend(
     system: int = 6000,
     reserved: int = 0,
     exclusive_idle: int = 0,
+    beside_system: int | None = None,
     pods: tuple[Pod, ...] = (pod(),),
     **strategy: Any,
 ) -> Decision:
     settings = ColocationStrategy(**strategy)
-    facts = MidFacts(Usage(node, 0), None if reclaimable is None else Usage(reclaimable, 0), pods, exclusive_idle)
+    pods_used = Usage(max(node - system, 0) if beside_system is None else beside_system, 0)
+    facts = MidFacts(
+        Usage(node, 0), pods_used, None if reclaimable is None else Usage(reclaimable, 0), pods, exclusive_idle
+    )
     room = LendingScope("node/n", CAPACITY, "node status", system, 0, reserved)
     return mid(lendables(settings)[0], room, facts, settings, 100.0)
 
@@ -47,6 +51,11 @@ PREDICTION: dict[str, tuple[dict[str, Any], int]] = {
     "no more than is unused": ({"node": 112_000}, 8000),
     "no more than is unused and not reserved": ({"node": 112_000, "reserved": 8000}, 6000),
     "no more than is unused and nobody's own": ({"node": 112_000, "exclusive_idle": 3000}, 5000),
+    # 120000 - (40000 + 60000): the node's 60000 and the system's 30000 are of different times
+    "what pods use is not the node's less the system's": (
+        {"reclaimable": 50_000, "node": 60_000, "system": 30_000, "reserved": 40_000, "beside_system": 60_000},
+        20_000,
+    ),
     "a full node": ({"node": 130_000}, 0),
     "nothing predicted": ({"reclaimable": 0}, 0),
     "no prediction": ({"reclaimable": None}, 0),
@@ -130,7 +139,7 @@ def test_static_memory(pct: int, capped_pct: int, expected: float) -> None:
         mid_static_memory_reserved_pct=pct,
         mid_memory_threshold_pct=capped_pct,
     )
-    facts = MidFacts(Usage(0, 60 * GIB), None, ())
+    facts = MidFacts(Usage(0, 60 * GIB), Usage(), None, ())
     room = LendingScope("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
     found = mid(lendables(settings)[1], room, facts, settings, 0.0)
     assert (found.name, found.value, found.policy) == (MID_MEMORY, int(expected * GIB), "static")
@@ -140,7 +149,7 @@ def test_memory() -> None:
     """Bytes: min(30 GiB, 64 - 40 GiB) + 50 % of (64 - 4 - 20) GiB = 44 GiB, capped at 50 % = 32 GiB."""
     settings = ColocationStrategy(mid_unallocated_pct=50, mid_memory_threshold_pct=50)
     one = make_pod("d", "web", "u", ResourceVector({MEMORY: 20 * GIB}), phase=PodPhase.RUNNING)
-    facts = MidFacts(Usage(0, 40 * GIB), Usage(0, 30 * GIB), (one,))
+    facts = MidFacts(Usage(0, 40 * GIB), Usage(), Usage(0, 30 * GIB), (one,))
     room = LendingScope("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
     found = mid(lendables(settings)[1], room, facts, settings, 0.0)
     assert (found.name, found.value) == (MID_MEMORY, 32 * GIB)
