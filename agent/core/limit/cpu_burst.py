@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from agent.core.limit.allowance import US_PER_MILLI
 from agent.core.limit.knob_schedule import KnobSchedule, due
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import SMALLEST_QUOTA_US, UNLIMITED, burst_knob, quota_of
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, Places
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, Places, PodPlace
 from model.decision import Decision, TermSum, Unit
 from model.pod.colocation import BurstTerms
 from model.pod.pod import Pod
@@ -29,7 +30,6 @@ from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstPolicy, BurstStrategy
 
-_US_PER_MILLI = 100
 _SILENT = BurstTerms()
 _ONLINE = (QoSClass.NONE, QoSClass.LS, QoSClass.LSR)
 
@@ -64,6 +64,11 @@ class BurstFacts(msgspec.Struct, frozen=True):
         """The pod's own words go before the node's."""
         own = pod.colocation.burst
         return self.strategy if own == _SILENT else own.over(self.strategy)
+
+    def place(self, places: Places, pod: Pod) -> PodPlace | None:
+        """Its cgroups outside the best-effort root; None where it has none there."""
+        place = places.pods.get(pod.uid)
+        return None if place is None or place.path.startswith(f"{self.layout.best_effort}/") else place
 
 
 class _Group(msgspec.Struct, frozen=True, gc=False):
@@ -167,8 +172,8 @@ def _above(held: object, most_us: int) -> bool:
 
 def _groups(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Group]:
     """The pod first, then each container; 0 is no limit."""
-    place = places.pods.get(pod.uid)
-    if place is None or place.path.startswith(f"{facts.layout.best_effort}/"):
+    place = facts.place(places, pod)
+    if place is None:
         return
     pct, key = facts.of(pod).cpu_pct, pod.key
     running, starting = 0, 0
@@ -189,7 +194,7 @@ def _groups(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Group]:
 
 def _limit_us(container: Container) -> int:
     """As the kubelet counts it (pkg/kubelet/cm/helpers_linux.go: MilliCPUToQuota)."""
-    limit = container.limits[CPU] * _US_PER_MILLI
+    limit = container.limits[CPU] * US_PER_MILLI
     return max(limit, SMALLEST_QUOTA_US) if limit else 0
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from agent.core.limit.allowance import US_PER_MILLI
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import (
     LARGEST_QUOTA_US,
@@ -38,7 +39,6 @@ _LENT = {CPU: (BATCH_CPU, MID_CPU), MEMORY: (BATCH_MEMORY, MID_MEMORY)}
 """The names under which each is lent; a pod that asks under both was promised both."""
 _FEWEST_SHARES, _MOST_SHARES = 2, 262_144
 _LARGEST_WEIGHT = 10_000
-_US_PER_MILLI = 100
 _PAGE_BYTES = 4096
 _MOST_BYTES = 1 << 53
 _MOST_NAMED = 16
@@ -139,7 +139,7 @@ def _quota(node: _Node, group: _Group) -> Limit:
     if (missing := _without(group, _cpu_limit)) is not None:
         return _limit(node, group, knob, Unit.MICROSECONDS, _no_limit(missing, _named(group, CPU)))
     millis, note = _together(group, _cpu_limit, Unit.MILLI_CPU)
-    terms = TermSum().add("limits", millis * _US_PER_MILLI, note)
+    terms = TermSum().add("limits", millis * US_PER_MILLI, note)
     if node.ratio is not None and node.ratio > 1 and group.names(BATCH_CPU):
         terms.become("normalization", math.ceil(terms.value / node.ratio), f"ratio {node.ratio:g}, rounded up")
     terms.at_least("the kernel's smallest", SMALLEST_QUOTA_US).at_most("the kernel's largest", LARGEST_QUOTA_US)

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 import msgspec
 
+from agent.core.limit.allowance import US_PER_MILLI
 from agent.core.limit.burst_tokens import PoolState, SharedPool, Tokens, most_tokens
 from agent.core.limit.cpu_burst import BurstFacts
 from agent.core.limit.release import released
@@ -29,7 +30,6 @@ from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstStrategy
 
-_US_PER_MILLI = 100
 _CALM_SECONDS = 60.0
 """Koordinator keeps what it raised for as long as the node is idle, whether it is used or not."""
 
@@ -108,10 +108,9 @@ def quota_bursts(
 
 def _containers(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Container]:
     """Those whose quota may be raised."""
-    place = places.pods.get(pod.uid)
+    place = facts.place(places, pod)
     shares = pod.colocation.qos_label in (QoSClass.NONE, QoSClass.LS) and not pod.borrows and not pod.terminal
-    online = place is not None and not place.path.startswith(f"{facts.layout.best_effort}/")
-    if place is None or not online or not shares or not facts.policy(pod).raises:
+    if place is None or not shares or not facts.policy(pod).raises:
         return
     pod_knob = quota_knob(facts.layout, place.path)
     for container in (*pod.spec.containers, *pod.spec.init_containers):
@@ -119,7 +118,7 @@ def _containers(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Contai
         if cgroup is not None and limit > 0:
             whose = f"pod {pod.key}, container {container.name}"
             knob = quota_knob(facts.layout, cgroup)
-            yield _Container(container.name, whose, cgroup, limit * _US_PER_MILLI, knob, pod_knob)
+            yield _Container(container.name, whose, cgroup, limit * US_PER_MILLI, knob, pod_knob)
 
 
 def _step(tokens: Tokens, strategy: BurstStrategy, pool: SharedPool, now: float) -> Step:
@@ -153,8 +152,8 @@ def _of(
         return {}
     terms = TermSum().add("granted", own.granted_us).become(step.value, own.held_us * _FIFTHS[step] // 5)
     terms.at_most("burst share", own.granted_us * strategy.quota_pct // 100, f"{strategy.quota_pct} % of it")
-    terms.at_most("shared CPUs", pool.millis * _US_PER_MILLI, "all but what LSE and LSR pods request")
-    terms.become("not the kubelet's", terms.value - (terms.value - 1) % _US_PER_MILLI)
+    terms.at_most("shared CPUs", pool.millis * US_PER_MILLI, "all but what LSE and LSR pods request")
+    terms.become("not the kubelet's", terms.value - (terms.value - 1) % US_PER_MILLI)
     detail = f"{container.whose}; shared CPUs: {pool.state}"
     return {container.knob: _limit(container.knob, own.granted_us, terms, detail, observation)}
 
@@ -171,9 +170,9 @@ def _pods(limits: Mapping[Knob, Limit], observation: Observation, pool: SharedPo
         quota = _quota(observation.knobs.get(knob))
         if quota is not None:
             terms = TermSum().add("granted", quota.granted_us).add("its containers", more)
-            terms.at_most("shared CPUs", max(pool.millis * _US_PER_MILLI, quota.granted_us))
+            terms.at_most("shared CPUs", max(pool.millis * US_PER_MILLI, quota.granted_us))
             if more:
-                terms.become("not the kubelet's", terms.value + (1 - terms.value) % _US_PER_MILLI)
+                terms.become("not the kubelet's", terms.value + (1 - terms.value) % US_PER_MILLI)
             found[knob] = _limit(knob, quota.granted_us, terms, "", observation)
     return found
 
