@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import socket
+import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from local.demo.load import Segment
 from local.demo.phase import PhaseLoad
@@ -20,8 +23,10 @@ _MOST_CORES = 4
 
 
 def cost_of_request(rounds: int = ROUNDS, tries: int = 12) -> float:
-    """CPU seconds of a request on this machine: the best of several tries, since interruptions only add."""
-    return min(_once(rounds) for _ in range(tries)) + _OVERHEAD_SECONDS
+    """CPU seconds of a request on this machine with its CPUs busy: the median of several tries on each of them."""
+    workers = min(os.cpu_count() or 1, _MOST_CORES)
+    with ThreadPoolExecutor(workers) as threads:
+        return statistics.median(threads.map(_once, [rounds] * tries * workers)) + _OVERHEAD_SECONDS
 
 
 def load_for(cost_seconds: float, phase_seconds: float, cores: int, port: int) -> PhaseLoad:
