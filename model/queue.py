@@ -97,3 +97,46 @@ class Queue(msgspec.Struct, frozen=True):
     preemption: QueuePreemption = QueuePreemption()
     admission: QueueAdmission = QueueAdmission()
     source: str = ""
+
+
+class CellStanding(msgspec.Struct, frozen=True):
+    """How a queue stands in one cell; amounts include those of all queues below it.
+
+    `nominal` and `maximum` are what the queue says, None: nothing. `share` is its fair share, which has room for what
+    it demands alone; `entitled` is what nobody may take back. `used` is what its pods have until they are gone,
+    `nominated` what is kept for those that wait for victims, `demand` both and what waits. `borrowed` is the part of
+    used and nominated above nominal (the share, where it has none), `lent` what others have of its own, `headroom` how
+    much more it may have now.
+    """
+
+    guaranteed: int = 0
+    nominal: int | None = None
+    maximum: int | None = None
+    share: int = 0
+    entitled: int = 0
+    used: int = 0
+    nominated: int = 0
+    demand: int = 0
+    borrowed: int = 0
+    lent: int = 0
+    headroom: int = 0
+
+
+class QueueStanding(msgspec.Struct, frozen=True):
+    """How a queue stands in the cells that it or the cluster knows.
+
+    `dominant_share` is of used and nominated, 0 to 1, of `dominant_resource`; `weighted_share` is it by weight.
+    `position` is its place in the order in which queues were served in the last turn, 0: nothing of it waits.
+    `problem` says why the queue takes no work, empty where it does.
+    """
+
+    queue: Queue
+    children: tuple[str, ...] = ()
+    cells: Mapping[Cell, CellStanding] = {}
+    dominant_share: float = 0.0
+    dominant_resource: str = ""
+    weighted_share: float = 0.0
+    pending_jobs: int = 0
+    running_jobs: int = 0
+    position: int = 0
+    problem: str = ""

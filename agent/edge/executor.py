@@ -200,12 +200,12 @@ class KnobExecutor:
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
         worker, job = (self._first, self._hold) if write.previous == UNLIMITED else (self._slow, self._limit_memory)
+        before = self._failed.get(write.knob)
         if not worker.submit(write.knob, partial(job, write, seen_cuts)):
             return self._refusal(write, "too many memory limits wait to be written")
         if self._first.held_up(write.knob) or self._slow.held_up(write.knob):
             # It was submitted all the same: once the kernel answers, this is the newest.
             return self._refusal(write, _NO_ANSWER)
-        before = self._failed.get(write.knob)
         return WriteOutcome(write) if before is None else replace(before, write=write)
 
     def _hold(self, write: Write, seen_cuts: int) -> None:
