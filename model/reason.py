@@ -127,6 +127,18 @@ class Reason(StrEnum):
     PREEMPTION_NOT_HELPFUL = "PreemptionNotHelpful"
     PREEMPTION_TOO_MANY = "PreemptionTooMany"
 
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    QUEUE_CLOSED = "QueueClosed"
+    QUEUE_HELD = "QueueHeld"
+    QUEUE_HAS_CHILDREN = "QueueHasChildren"
+    QUEUE_INVALID = "QueueInvalid"
+    QUEUE_REFUSES_JOB = "QueueRefusesJob"
+    QUEUE_FULL = "QueueFull"
+    QUEUE_ORDER = "QueueOrder"
+    QUOTA_TOO_SMALL = "QuotaTooSmall"
+    QUOTA_EXHAUSTED = "QuotaExhausted"
+    RECLAIMING = "Reclaiming"
+
     PROFILE_APPLIED = "ProfileApplied"
     PROFILE_NOT_DRAWN = "ProfileNotDrawn"
     PROFILE_UNREADABLE = "ProfileUnreadable"
@@ -248,6 +260,17 @@ _WORDS: dict[Reason, str] = {
     Reason.PREEMPTION_NO_VICTIMS: "no pod may be evicted for it",
     Reason.PREEMPTION_NOT_HELPFUL: "it would not fit even without every pod that may be evicted, so none is",
     Reason.PREEMPTION_TOO_MANY: "more pods would have to go than one plan may evict",
+    Reason.QUEUE_NOT_FOUND: "the queue it names does not exist",
+    Reason.QUEUE_CLOSED: "its queue is closed: it takes no work",
+    Reason.QUEUE_HELD: "its queue is on hold: what waits there is not placed",
+    Reason.QUEUE_HAS_CHILDREN: "the queue it names has queues below it, and only those take work",
+    Reason.QUEUE_INVALID: "its queue, or one above it, cannot be used as it is written",
+    Reason.QUEUE_REFUSES_JOB: "its queue takes no such job",
+    Reason.QUEUE_FULL: "its queue, or one above it, has as many jobs as it may have",
+    Reason.QUEUE_ORDER: "it waits behind the first of its queue, which takes strictly one after the other",
+    Reason.QUOTA_TOO_SMALL: "it asks for more than its queue may ever have",
+    Reason.QUOTA_EXHAUSTED: "its queue may have no more at this moment",
+    Reason.RECLAIMING: "its queue takes back what others borrowed",
     Reason.PROFILE_APPLIED: "the profile selects the pod and was applied",
     Reason.PROFILE_NOT_DRAWN: "the profile selects the pod, which was not drawn for its share",
     Reason.PROFILE_UNREADABLE: "the profile cannot be read, so it is applied to no pod",
