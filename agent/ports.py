@@ -94,6 +94,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             host_applications=self.settings.host_applications,
             burst=self.settings.burst,
             memory_qos=self.settings.memory_qos,
+            cpu_qos=self.settings.cpu_qos,
+            uclamp=self.settings.uclamp,
         )
 
     def for_evictions(

@@ -12,6 +12,7 @@ from msgspec import Meta
 from agent.core.observe.prediction import PredictionPolicy
 from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
+from model.qos import UclampStrategy
 from model.strategy import BurstStrategy, ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
 
 
@@ -88,6 +89,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suppress: SuppressStrategy = SuppressStrategy()
     eviction: EvictionStrategy = EvictionStrategy()
     burst: BurstStrategy = BurstStrategy()
+    uclamp: UclampStrategy = UclampStrategy()
     normalization: NormalizationStrategy = NormalizationStrategy()
     prediction: PredictionPolicy = PredictionPolicy()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from kube.dialects.documents.duration import go_duration_seconds
 from kube.dialects.gangs import membership
-from kube.dialects.koordinator import cpuburst, loadaware, memoryqos
+from kube.dialects.koordinator import cpuburst, cpuqos, loadaware, memoryqos
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
@@ -95,6 +95,12 @@ _WORDS = (
         loadaware.ANNOTATION_AFTER_INITIALIZED,
         loadaware.reads_seconds,
         "the usual time holds; write whole seconds",
+    ),
+    _Word(
+        ANNOTATIONS,
+        cpuqos.ANNOTATION,
+        cpuqos.reads_pod_identity,
+        'what its class says holds; write an object such as {"groupIdentity": 2}',
     ),
     _Word(
         ANNOTATIONS,

@@ -79,6 +79,8 @@ class Colocation(msgspec.Struct, frozen=True):
     """CPUs that the scheduler pinned it to (annotation resource-status), as a CPU list; empty: none."""
     memory_qos: PodMemoryQos | None = None
     """What it says of its memory (annotation memoryQOS)."""
+    cpu_identity: int | None = None
+    """Its own group identity (annotation cpuQOS)."""
     cpus: CpuRequest | None = None
     """Whole CPUs that it asks for as its own (label LSE or LSR, annotation resource-spec); None: it shares all."""
 

@@ -18,7 +18,7 @@ from agent.settings import AgentSettings
 from model.nodesettings import NodeSettings
 from model.pod.pod import Pod
 from model.pod.spec import Container
-from model.qos import MemoryQos, MemoryQosStrategy
+from model.qos import CpuQos, CpuQosStrategy, MemoryQos, MemoryQosStrategy, UclampStrategy
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import BurstPolicy, BurstStrategy, EvictionStrategy, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
@@ -33,6 +33,8 @@ ON = NodeSettings(
     eviction=EvictionStrategy(memory_threshold_pct=95),
     burst=BurstStrategy(BurstPolicy.AUTO),
     memory_qos=MemoryQosStrategy(ls=MemoryQos(min_pct=50, low_pct=80)),
+    cpu_qos=CpuQosStrategy(ls=CpuQos(2), be=CpuQos(-1)),
+    uclamp=UclampStrategy(ls_min_pct=20, be_max_pct=40),
 )
 CPUSET = msgspec.structs.replace(ON, suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CPUSET))
 EVERYTHING: Mapping[str, NodeSettings] = {"quota and idle": ON, "CPU lists": CPUSET}
@@ -48,11 +50,14 @@ OFF: Mapping[Strategy, NodeSettings] = {
     ),
     Strategy.CPU_BURST: msgspec.structs.replace(ON, burst=BurstStrategy()),
     Strategy.MEMORY_QOS: msgspec.structs.replace(ON, memory_qos=MemoryQosStrategy()),
+    Strategy.CPU_QOS: msgspec.structs.replace(ON, cpu_qos=CpuQosStrategy()),
+    Strategy.UCLAMP: msgspec.structs.replace(ON, uclamp=UclampStrategy()),
 }
 _FOUND = {"cpu.shares": "1024", "cpu.weight": "100", "cpu.cfs_period_us": "100000", "cpuset.cpus": "0-1"}
 """What stands in files without a neutral value."""
 _TEXTS = {Form.QUOTA: "max 50000", Form.BYTES_V1: str(1 << 40)}
 """Of the same value as `max 100000`, and another text; an amount, since only a kernel makes a number of `-1`."""
+_CLAMPS = {"cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max"}
 _LIMIT_US = 50_000
 """Half a CPU, as the kubelet writes it for these limits."""
 
@@ -112,7 +117,8 @@ def _found(knob: Knob) -> str:
     row = row_of(knob)
     if row.form in _TEXTS:
         return _TEXTS[row.form]
-    return _FOUND[row.file] if row.file in _FOUND else text_of(knob, row.neutral or 0)
+    found = {**_FOUND, **_CLAMPS}
+    return found[row.file] if row.file in found else text_of(knob, row.neutral or 0)
 
 
 @pytest.mark.parametrize("force", EVERYTHING.values(), ids=EVERYTHING)

@@ -241,9 +241,10 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuQOS",
-        Support.NOT_YET,
-        "group identity is not set",
+        Support.HONOURED,
+        "an LS pod's own group identity, where its class has one and the kernel knows it",
         '{"groupIdentity": 1}',
+        "kube/dialects/koordinator/cpuqos.py",
     ),
     _annotation(
         Area.MEMORY_QOS,

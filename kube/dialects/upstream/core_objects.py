@@ -13,6 +13,7 @@ from kube.dialects.koordinator import labels as koordinator
 from kube.dialects.koordinator.cpubinding import cpu_request, cpu_rules
 from kube.dialects.koordinator.cpuburst import burst_terms
 from kube.dialects.koordinator.loadaware import load_terms
+from kube.dialects.koordinator.cpuqos import pod_identity
 from kube.dialects.koordinator.memoryqos import pod_memory
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
@@ -139,6 +140,7 @@ def _colocation(source: objects.Pod, kubernetes: KubernetesQoS, cpu_millis: int)
         cpuset=pinned.cpuset,
         cpus=cpu_request(annotations, label, band, cpu_millis),
         memory_qos=pod_memory(annotations),
+        cpu_identity=pod_identity(annotations),
     )
 
 

@@ -49,7 +49,7 @@ def test_rows(row: KnobRow) -> None:
     assert row_of(Knob("/a", row.controller, row.file)) is row
     assert row.neutral is not None or row.form in (Form.NUMBER, Form.CPUS)
     assert not row.reclaims or row.form in (Form.BYTES, Form.BYTES_V1)
-    assert row.more is More.HIGHER or row.form in (Form.NUMBER, Form.BYTES)
+    assert row.more is More.HIGHER or row.form in (Form.NUMBER, Form.BYTES, Form.PERCENT)
 
 
 def test_owner() -> None:
