@@ -96,6 +96,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             memory_qos=self.settings.memory_qos,
             cpu_qos=self.settings.cpu_qos,
             uclamp=self.settings.uclamp,
+            oom_scores=self.settings.oom_scores,
         )
 
     def for_evictions(

@@ -90,6 +90,13 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eviction: EvictionStrategy = EvictionStrategy()
     burst: BurstStrategy = BurstStrategy()
     uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: Annotated[
+        bool,
+        Meta(
+            description="Set oom_score_adj of containers as annotations koordinator.sh/oom-score-adj say; of processes "
+            "of other users than root only with CAP_DAC_OVERRIDE, which deploy/ does not grant."
+        ),
+    ] = False
     normalization: NormalizationStrategy = NormalizationStrategy()
     prediction: PredictionPolicy = PredictionPolicy()
 

@@ -56,6 +56,7 @@ OWN: Mapping[Strategy, str] = {
     Strategy.MEMORY_QOS: "the pod's annotation `koordinator.sh/memoryQOS`",
     Strategy.CPU_QOS: "the pod's annotation `koordinator.sh/cpuQOS`",
     Strategy.UCLAMP: "the agent's settings `uclamp`",
+    Strategy.OOM_SCORES: "the agent's setting `oom_scores`; annotations `koordinator.sh/oom-score-adj`, `-spec`",
     Strategy.OWN_CPUS: "the CPUs that the scheduler gave an LSE or LSR pod",
 }
 """What else a strategy follows."""
@@ -69,6 +70,7 @@ REAL: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.MEMORY_QOS: ("guest/inside/test_memory_qos.py",),
     Strategy.CPU_QOS: ("agent/kernel/test_cpu_qos.py", "guest/inside/test_cpu_qos.py"),
     Strategy.UCLAMP: ("agent/kernel/test_cpu_qos.py", "guest/inside/test_cpu_qos.py"),
+    Strategy.OOM_SCORES: ("agent/kernel/test_oom_scores.py",),
     Strategy.OWN_CPUS: ("agent/kernel/test_owncpus.py",),
     Strategy.CPU_BURST: ("agent/kernel/test_cpuburst.py", "guest/inside/test_cpuburst.py"),
 }

@@ -27,3 +27,4 @@ class NodeSettings(msgspec.Struct, frozen=True):
     memory_qos: MemoryQosStrategy = MemoryQosStrategy()
     cpu_qos: CpuQosStrategy = CpuQosStrategy()
     uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: bool = False

@@ -187,7 +187,7 @@ class CpuQos(msgspec.Struct, frozen=True):
     """Koordinator's CPUQOS of a class that is on."""
 
     identity: int = 0
-    """-1 to 2 (groupIdentity): a higher one runs first, and 2 keeps -1 off the other threads of its core; 0: as before."""
+    """-1 to 2 (groupIdentity): a higher one runs first, 2 keeps -1 off the other threads of its core; 0: as before."""
     idle: bool = False
     """Its pods run where nobody beside them wants to (schedIdle)."""
 
@@ -224,14 +224,14 @@ class UclampStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     lsr_min_pct: Annotated[
         _Clamp | None,
-        Meta(description="LSE and LSR pods run at no less than this share of the frequency; none: as the load says."),
+        Meta(description="LSE and LSR pods run at no less than this share of the frequency; none: as they need."),
     ] = None
     ls_min_pct: Annotated[
         _Clamp | None, Meta(description="The same of LS pods, and of those without a label that are not BestEffort.")
     ] = None
     be_max_pct: Annotated[
         _Clamp | None,
-        Meta(description="Best effort alone asks for no more than this share of the frequency; none: as the load says."),
+        Meta(description="Best effort alone asks for no more than this share of the frequency; none: what it needs."),
     ] = None
 
     def min_pct(self, qos: QoSClass) -> int:

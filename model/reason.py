@@ -67,6 +67,7 @@ class Reason(StrEnum):
     MEMORY_QOS = "MemoryQos"
     CPU_QOS = "CpuQos"
     UCLAMP = "Uclamp"
+    OOM_SCORE = "OomScore"
     CONTROLLER_ABSENT = "ControllerAbsent"
     KNOB_ABSENT = "KnobAbsent"
     CPU_BURST = "CpuBurst"
@@ -194,6 +195,7 @@ _WORDS: dict[Reason, str] = {
     Reason.MEMORY_QOS: "from the memory QoS of the pods' classes, or a pod's own",
     Reason.CPU_QOS: "from the CPU QoS of the pods' classes, or a pod's own",
     Reason.UCLAMP: "from the agent's utilization clamps of the pods' classes",
+    Reason.OOM_SCORE: "whom the kernel kills first when memory runs out, by the pod's own words",
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.KNOB_ABSENT: "this kernel has no such control file: the setting does nothing here",
     Reason.CPU_BURST: "an online container may spend later what it left of its CPU limit",

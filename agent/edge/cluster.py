@@ -147,6 +147,7 @@ class ClusterEdge:
             settings.eviction,
             burst=settings.burst,
             uclamp=settings.uclamp,
+            oom_scores=settings.oom_scores,
         )
         self._node: Node | None = None
         self._last_node: Node | None = None

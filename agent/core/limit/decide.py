@@ -19,14 +19,6 @@ from agent.core.limit.cpu_burst import (
     bursts_to_read,
     cpu_bursts,
 )
-from agent.core.limit.cpu_qos.idle_weights import beside_idle, weights_of
-from agent.core.limit.cpu_qos.values import clamps_of_pods, identity_and_idle, tier_clamps, tier_identities
-from agent.core.limit.cpu_qos.wishes import CpuQosMemory, CpuWishes, cpu_qos_memory, ending, idle_knobs
-from agent.core.limit.cpu_qos.wishes import knobs_to_read as cpu_tiers_to_read
-from agent.core.limit.cpu_qos.wishes import pod_knobs as pod_cpu_knobs
-from agent.core.limit.cpu_qos.wishes import tier_knobs as tier_cpu_knobs
-from agent.core.limit.cpu_qos.wishes import wanted_pod_knobs as wanted_cpu_knobs
-from agent.core.limit.cpu_qos.wishes import wishes as cpu_wishes
 from agent.core.limit.cpu_lists import (
     CpuListMemory,
     CpuLists,
@@ -37,10 +29,19 @@ from agent.core.limit.cpu_lists import (
     may_widen,
     wants_cpus,
 )
+from agent.core.limit.cpu_qos.idle_weights import beside_idle, weights_of
+from agent.core.limit.cpu_qos.values import clamps_of_pods, identity_and_idle, tier_clamps, tier_identities
+from agent.core.limit.cpu_qos.wishes import CpuQosMemory, CpuWishes, cpu_qos_memory, ending, idle_knobs
+from agent.core.limit.cpu_qos.wishes import knobs_to_read as cpu_tiers_to_read
+from agent.core.limit.cpu_qos.wishes import pod_knobs as pod_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import tier_knobs as tier_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import wanted_pod_knobs as wanted_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import wishes as cpu_wishes
 from agent.core.limit.cpu_selection import CpuSituation, exclusive_cpus, kept_off_limit, pools
 from agent.core.limit.fixed_limits import fixed_limits
 from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
+from agent.core.limit.memory_qos.oom_scores import oom_scores, score_knobs
 from agent.core.limit.memory_qos.values import memory_qos_limits, tier_limits
 from agent.core.limit.memory_qos.wishes import MemoryQosMemory, MemoryWishes, memory_qos_memory, wishes
 from agent.core.limit.memory_qos.wishes import knobs_to_read as tiers_to_read
@@ -119,6 +120,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
     memory_qos: MemoryQosStrategy = MemoryQosStrategy()
     cpu_qos: CpuQosStrategy = CpuQosStrategy()
     uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: bool = False
 
 
 class OnlineCpus(msgspec.Struct, frozen=True):
@@ -142,8 +144,8 @@ class LimitMemory(msgspec.Struct, frozen=True):
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
     and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts, and
-    quotas raised; QoS of memory and CPU; whether files of pods were given back, so that more may be left; and the CPUs of LSE and
-    LSR pods.
+    quotas raised; QoS of memory and CPU; whether files of pods were given back, so that more may be left; and the CPUs
+    of LSE and LSR pods.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -252,6 +254,7 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
             *pods_pids_to_read(layout, places, (pod,) if counts else ()),
             *(knob for knob in pod_memory_knobs(qos, layout, places, pod) if memory.memory_qos.has(knob.file)),
             *pod_cpu_knobs(memory.cpu_qos, cpu_qos, layout, places, pod),
+            *score_knobs(layout, places, pod, on=facts.oom_scores),
         )
         for pod in pods
     )
@@ -287,6 +290,7 @@ def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFac
     about, qos = _burst_facts(layout, facts), _wishes(memory, facts)
     of_online = (*bursts(about, places), *quotas_wanted(memory.quota_bursts, about, places))
     of_memory = (
+        *(knob for pod in running for knob in score_knobs(layout, places, pod, on=facts.oom_scores)),
         *tier_memory_knobs(qos, layout),
         *(knob for pod in running for knob in pod_memory_knobs(qos, layout, places, pod)),
     )
@@ -531,14 +535,13 @@ def _below(
             Strategy.CPU_BURST: saved_up.values(),
             Strategy.MEMORY_QOS: memory_qos_limits(layout, observation, _wishes(scene.memory, scene.facts)).values(),
             Strategy.CPU_QOS: of_cpu,
+            Strategy.OOM_SCORES: oom_scores(layout, observation, due_now, on=scene.facts.oom_scores),
             Strategy.UCLAMP: clamps_of_pods(layout, observation, _cpu_wishes(scene.memory, scene.facts)),
         },
     )
     each_tick = _each_tick(scene, cpus)
     unread = {path for place in others for path in _cgroups(place)}
-    schedule, limits = scheduled(
-        scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, beside.readings
-    )
+    schedule, limits = scheduled(scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, beside.readings)
     return schedule, limits, (*each_tick.refused, *of_pods.refused)
 
 

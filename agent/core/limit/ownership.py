@@ -62,7 +62,8 @@ def gives_more(knob: Knob, one: Value, other: Value) -> bool:
     if row.form is Form.CPUS and row.neutral == "" and "" in (one, other):
         return one == "" != other
     if row.form is Form.SIGNED and isinstance(one, int) and isinstance(other, int):
-        return one > other if is_below_best_effort(knob) else one < other
+        higher = (row.more is More.HIGHER) is is_below_best_effort(knob)
+        return one > other if higher else one < other
     return looser(one, other) if row.more is More.HIGHER else looser(other, one)
 
 

@@ -47,7 +47,8 @@ def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> 
     moves = steps(wanted, current)
     last = {step.knob: step for step in moves}
     # A cgroup that was born with the very value: written all the same, so that what it was before us is remembered.
-    born = {knob for knob, original in originals.items() if knob not in last and _is_born(readings[knob], knob, original)}
+    unmoved = ((knob, original) for knob, original in originals.items() if knob not in last)
+    born = {knob for knob, original in unmoved if _is_born(readings[knob], knob, original)}
     given = {knob for knob, limit in known.items() if limit.gives_back}
     writes = (
         Write(

@@ -17,6 +17,8 @@ from agent.core.observe.observation import Knob, Value
 from model.decision import Unit
 
 UNLIMITED = -1
+OOM_SCORE_FILE = "oom_score_adj"
+"""No file of the kernel's: `agent/files` makes one of what all processes of a cgroup have."""
 
 
 class Strategy(StrEnum):
@@ -35,6 +37,7 @@ class Strategy(StrEnum):
     MEMORY_QOS = "memoryQos"
     CPU_QOS = "cpuQos"
     UCLAMP = "uclamp"
+    OOM_SCORES = "oomScores"
     OWN_CPUS = "ownCpus"
 
     @property
@@ -86,8 +89,8 @@ class KnobRow(msgspec.Struct, frozen=True):
 
     `unit` is that of a decision on it. `reclaims`: a write may take as long as the kernel reclaims. `neutral` is the
     value that limits and protects nobody, None where there is none. `since` is the first Linux that has the file, where
-    that is newer than the cgroup version. A signed number is an identity: of best effort a higher one gives more, of
-    online pods a lower one takes protection away, whatever `more` is.
+    that is newer than the cgroup version. A signed number is for all pods, and `more` is of best effort; of online pods
+    it is the other direction that takes protection away.
     """
 
     controller: str
@@ -130,12 +133,12 @@ _TIERS = {Place.KUBEPODS: Strategy.MEMORY_QOS, Place.BURSTABLE: Strategy.MEMORY_
 _KEPT = {**_TIERS, **_QOS_ONLINE}
 _PRIORITIES = {Place.BEST_EFFORT: Strategy.MEMORY_QOS, **_TIERS, **_QOS}
 _HIGH = {Place.BEST_EFFORT: Strategy.MEMORY_HEADROOM, **_QOS_CONTAINERS}
-_IDENTITY = {place: Strategy.CPU_QOS for place in Place if place is not Place.KUBEPODS}
-_CLAMP_MIN = {
-    place: Strategy.UCLAMP
-    for place in (Place.KUBEPODS, Place.BURSTABLE, Place.ONLINE_POD, Place.ONLINE_CONTAINER)
-}
+_BELOW_KUBEPODS = tuple(place for place in Place if place is not Place.KUBEPODS)
+_IDENTITY: Mapping[Place, Strategy] = dict.fromkeys(_BELOW_KUBEPODS, Strategy.CPU_QOS)
+_ONLINE = (Place.KUBEPODS, Place.BURSTABLE, Place.ONLINE_POD, Place.ONLINE_CONTAINER)
+_CLAMP_MIN: Mapping[Place, Strategy] = dict.fromkeys(_ONLINE, Strategy.UCLAMP)
 _CLAMP_MAX = {Place.BEST_EFFORT: Strategy.UCLAMP}
+_SCORES = {Place.ONLINE_CONTAINER: Strategy.OOM_SCORES, Place.BEST_EFFORT_CONTAINER: Strategy.OOM_SCORES}
 _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
 
 TABLE = (
@@ -178,6 +181,7 @@ TABLE = (
         for row in (
             KnobRow(controller, "memory.min", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
             KnobRow(controller, "memory.low", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
+            KnobRow(controller, OOM_SCORE_FILE, Form.SIGNED, Unit.NUMBER, _SCORES, More.LOWER),
             KnobRow(controller, "memory.oom.group", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
             KnobRow(controller, "memory.wmark_ratio", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
             KnobRow(controller, "memory.wmark_scale_factor", Form.NUMBER, Unit.NUMBER, _QOS, neutral=50),

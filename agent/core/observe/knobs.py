@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.observe.knob_table import OOM_SCORE_FILE as OOM_SCORE_FILE
 from agent.core.observe.knob_table import UNLIMITED as UNLIMITED
 from agent.core.observe.knob_table import Form, row_of
 from agent.core.observe.layout import Layout
@@ -129,6 +130,11 @@ def memory_qos_knob(layout: Layout, cgroup: str, file: str) -> Knob:
 def cpu_qos_knob(layout: Layout, cgroup: str, file: str) -> Knob:
     """One of CPU_QOS_FILES, or `cpu.idle`."""
     return Knob(cgroup, "" if layout.version == 2 else "cpu", file)
+
+
+def oom_score_knob(layout: Layout, cgroup: str) -> Knob:
+    """Whom the kernel kills first: the highest of a cgroup's processes, all of them once it is written."""
+    return Knob(cgroup, "" if layout.version == 2 else "memory", OOM_SCORE_FILE)
 
 
 def cpuset_knob(layout: Layout, cgroup: str) -> Knob:

@@ -64,7 +64,7 @@ def whole_percent(text: bytes) -> int:
     whole, _, fraction = stripped.partition(b".")
     if whole.isdigit() and len(whole) <= 3 and int(whole) <= 100 and (fraction.isdigit() or not fraction):
         return int(whole)
-    raise ValueError(f"{_shown(text)} is no percentage")
+    raise ValueError(f"{_shown(text)} is not a percentage")
 
 
 def v1_cpu_time(text: bytes) -> tuple[int, None]:

@@ -268,6 +268,7 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
         memory_qos=_memory_qos(documents),
         cpu_qos=_cpu_qos(documents),
         uclamp=defaults.uclamp,
+        oom_scores=defaults.oom_scores,
     )
 
 

@@ -46,7 +46,9 @@ class Node:
         self.layout = Layout(pods.root, 2)
         self.listed = (online(), batch())
         containers = {"web": pods.burstable, "job": pods.best_effort}
-        self.places = Places({uid: PodPlace(path.rsplit("/", 1)[0], {"main": path}) for uid, path in containers.items()})
+        self.places = Places(
+            {uid: PodPlace(path.rsplit("/", 1)[0], {"main": path}) for uid, path in containers.items()}
+        )
         self.executor = KnobExecutor(MOUNT, StateFile(state / "agent.json"))
         self.memory, self.at = LimitMemory(), 0.0
         self.root = RootKnobs.of(self.layout).all

@@ -121,9 +121,10 @@ def cpu_qos_memory(known: CpuQosMemory, now: CpuWishes, layout: Layout, observat
         for knob, reading in observation.knobs.items()
         if there and knob.file in now.files and knob.file not in known.seen and knob.cgroup == _probed(layout, knob)
     }
-    wanting = {uid for uid, wish in now.by_uid.items() if wish.idle}
+    seen = {**known.seen, **fresh} if fresh else known.seen
+    wanting = {uid for uid, wish in now.by_uid.items() if wish.idle and seen.get(IDLE_FILE)}
     idle = wanting.union(uid for uid in known.idle if uid not in wanting and _is_idle(layout, observation, uid))
-    return CpuQosMemory(now, {**known.seen, **fresh} if fresh else known.seen, frozenset(idle))
+    return CpuQosMemory(now, seen, frozenset(idle))
 
 
 def _probed(layout: Layout, knob: Knob) -> str:

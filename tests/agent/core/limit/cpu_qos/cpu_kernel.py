@@ -109,6 +109,4 @@ class CpuKernel:
     def looked_at(self) -> int:
         """How many files of CPU QoS the last tick read, of pods and tiers."""
         root = self.layout.best_effort
-        return sum(
-            knob.file in CPU_QOS_FILES or (knob.file == IDLE_FILE and knob.cgroup != root) for knob in self.read
-        )
+        return sum(knob.file in CPU_QOS_FILES or (knob.file == IDLE_FILE and knob.cgroup != root) for knob in self.read)

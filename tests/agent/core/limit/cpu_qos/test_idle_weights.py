@@ -39,7 +39,8 @@ def test_on_and_off(build: Any, layout: Layout) -> None:
     assert (decision.value, decision.reason) == (kernel.value(weight), Reason.IDLE_HELD)
     assert kernel.value(weight) == (3 if layout.version == 1 else 0)
     counts = [(kernel.run(1, job, cpu_qos=IDLE), kernel.looked_at())[1] for _ in range(10)]
-    assert sorted(counts) == [0] * 9 + [1], "in one tick of ten"
+    # On cgroup v1 the quota of half a CPU is in the way of a lower ceiling: the pod is looked at each tick.
+    assert sorted(counts) == ([0] * 9 + [1] if layout.version == 2 else [1] * 10)
     kernel.run(1, job)
     assert (kernel.held[idle], kernel.held[weight]) == (0, wanted), "in the same tick"
     kernel.run(12, job)
