@@ -56,6 +56,10 @@ class CpuWishes(msgspec.Struct, frozen=True):
         return uid in self.by_uid and self.by_uid[uid].idle
 
 
+_NOTHING = CpuWishes()
+"""Of nobody's pods, so that a journal does not hold them once more."""
+
+
 class CpuQosMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: the wishes, which files the kernel was seen to have or not, and the
     uids of pods whose `cpu.idle` may be ours."""
@@ -78,10 +82,10 @@ def wishes(
     known: CpuWishes, strategy: CpuQosStrategy, clamps: UclampStrategy, pods: tuple[Pod, ...] | None
 ) -> CpuWishes:
     """The `known` ones while nothing they depend on changed."""
+    if strategy == CpuQosStrategy() and clamps == UclampStrategy():
+        return _NOTHING
     if pods is known.pods and strategy == known.strategy and clamps == known.clamps:
         return known
-    if strategy == CpuQosStrategy() and clamps == UclampStrategy():
-        return CpuWishes(pods, strategy, clamps)
     told = ((pod.uid, _of(pod, strategy, clamps)) for pod in pods or () if not pod.terminal)
     found = {uid: wish for uid, wish in told if wish != CpuWish()}
     files = {file for wish in found.values() for file in wish.files}
