@@ -95,7 +95,8 @@ def _read(
     layout: Layout, observation: Observation, now: CpuWishes, files: tuple[str, ...]
 ) -> Iterator[tuple[_Group, Knob, KnobReading]]:
     """Files of single pods that could be read, and whose they are."""
-    found = {knob: reading for knob, reading in observation.knobs.items() if knob.file in files}
+    read = observation.knobs.items() if now.by_uid else ()
+    found = {knob: reading for knob, reading in read if knob.file in files}
     groups = _groups(observation, now) if found else {}
     for knob, reading in found.items():
         group = groups.get(knob.cgroup)
