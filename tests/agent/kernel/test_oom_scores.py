@@ -53,7 +53,7 @@ class Agent:
             self.memory, limits = decide_limits(self.memory, self.tree.layout, seen, self.build.usage(), facts)
             writes = [write for write in plan(limits.limits, read.readings) if write.knob.file == OOM_SCORE_FILE]
             outcomes = self.executor.apply(tuple(writes), read.brake_cuts)
-            assert [outcome.error for outcome in outcomes if outcome.error] == []
+            assert [outcome.error for outcome in outcomes if outcome.error] == [] and self.executor.idle(20)
 
     @property
     def scores(self) -> list[int]:
