@@ -94,6 +94,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             host_applications=self.settings.host_applications,
             burst=self.settings.burst,
             memory_qos=self.settings.memory_qos,
+            cpu_qos=self.settings.cpu_qos,
+            uclamp=self.settings.uclamp,
+            oom_scores=self.settings.oom_scores,
         )
 
     def for_evictions(

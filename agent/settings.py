@@ -12,6 +12,7 @@ from msgspec import Meta
 from agent.core.observe.prediction import PredictionPolicy
 from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
+from model.qos import UclampStrategy
 from model.strategy import BurstStrategy, ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
 
 
@@ -88,6 +89,14 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suppress: SuppressStrategy = SuppressStrategy()
     eviction: EvictionStrategy = EvictionStrategy()
     burst: BurstStrategy = BurstStrategy()
+    uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: Annotated[
+        bool,
+        Meta(
+            description="Set oom_score_adj of containers as annotations koordinator.sh/oom-score-adj say; of processes "
+            "of other users than root only with CAP_DAC_OVERRIDE, which deploy/ does not grant."
+        ),
+    ] = False
     normalization: NormalizationStrategy = NormalizationStrategy()
     prediction: PredictionPolicy = PredictionPolicy()
 

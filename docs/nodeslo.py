@@ -45,6 +45,7 @@ BY_FIELD: Mapping[str, tuple[Strategy, ...]] = {
     f"{ConfigKey.THRESHOLD}.memoryEvictThresholdPercent": (Strategy.MEMORY_HEADROOM,),
     f"{ConfigKey.CPU_BURST}.": (Strategy.CPU_BURST,),
     f"{ConfigKey.QOS}.*Class.memoryQOS": (Strategy.MEMORY_QOS,),
+    f"{ConfigKey.QOS}.*Class.cpuQOS": (Strategy.CPU_QOS,),
 }
 """By how a field begins, the strategies that write control files by it."""
 OWN: Mapping[Strategy, str] = {
@@ -53,6 +54,9 @@ OWN: Mapping[Strategy, str] = {
     Strategy.PROCESS_LIMITS: "the agent's settings `suppress.pids_pct` and `suppress.pod_pids_pct`",
     Strategy.BATCH_RESOURCES: "the pod's own batch and mid resources",
     Strategy.MEMORY_QOS: "the pod's annotation `koordinator.sh/memoryQOS`",
+    Strategy.CPU_QOS: "the pod's annotation `koordinator.sh/cpuQOS`",
+    Strategy.UCLAMP: "the agent's settings `uclamp`",
+    Strategy.OOM_SCORES: "the agent's setting `oom_scores`; annotations `koordinator.sh/oom-score-adj`, `-spec`",
     Strategy.OWN_CPUS: "the CPUs that the scheduler gave an LSE or LSR pod",
 }
 """What else a strategy follows."""
@@ -64,6 +68,9 @@ REAL: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.PROCESS_LIMITS: ("agent/kernel/test_pidlimits.py", "guest/inside/test_pidlimits.py"),
     Strategy.BATCH_RESOURCES: ("agent/kernel/test_real_cgroups.py", "agent/kernel/test_crash.py"),
     Strategy.MEMORY_QOS: ("guest/inside/test_memory_qos.py",),
+    Strategy.CPU_QOS: ("agent/kernel/test_cpu_qos.py", "guest/inside/test_cpu_qos.py"),
+    Strategy.UCLAMP: ("agent/kernel/test_cpu_qos.py", "guest/inside/test_cpu_qos.py"),
+    Strategy.OOM_SCORES: ("agent/kernel/test_oom_scores.py",),
     Strategy.OWN_CPUS: ("agent/kernel/test_owncpus.py",),
     Strategy.CPU_BURST: ("agent/kernel/test_cpuburst.py", "guest/inside/test_cpuburst.py"),
 }

@@ -25,6 +25,7 @@ class Unit(StrEnum):
     PODS = "pods"
     CPUS = "cpus"
     PIDS = "pids"
+    PERCENT = "percent"
     NUMBER = "number"
 
 

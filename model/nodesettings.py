@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from model.qos import MemoryQosStrategy
+from model.qos import CpuQosStrategy, MemoryQosStrategy, UclampStrategy
 from model.strategy import (
     BurstStrategy,
     ColocationStrategy,
@@ -25,3 +25,6 @@ class NodeSettings(msgspec.Struct, frozen=True):
     burst: BurstStrategy = BurstStrategy()
     host_applications: tuple[HostApplication, ...] = ()
     memory_qos: MemoryQosStrategy = MemoryQosStrategy()
+    cpu_qos: CpuQosStrategy = CpuQosStrategy()
+    uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: bool = False

@@ -1,4 +1,5 @@
-"""QoS classes and priority bands of Koordinator, never to be mixed with the Kubernetes QoS class; memory QoS by class.
+"""QoS classes and priority bands of Koordinator, never to be mixed with the Kubernetes QoS class; QoS of memory and CPU
+by class.
 
 Source: Koordinator apis/extension/{qos,priority}*.go, apis/slo/v1alpha1/{nodeslo_types,pod}.go,
 pkg/util/sloconfig/nodeslo_config.go.
@@ -7,8 +8,10 @@ pkg/util/sloconfig/nodeslo_config.go.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import asdict, replace
 
 
@@ -178,3 +181,61 @@ RECOMMENDED = MemoryQosStrategy(
     system=replace(_ONLINE, wmark_ratio=0, wmark_scale_permill=50, wmark_min_adj=0),
 )
 """Koordinator's defaults of a class that is on (DefaultMemoryQOS)."""
+
+
+class CpuQos(msgspec.Struct, frozen=True):
+    """Koordinator's CPUQOS of a class that is on."""
+
+    identity: int = 0
+    """-1 to 2 (groupIdentity): a higher one runs first, 2 keeps -1 off the other threads of its core; 0: as before."""
+    idle: bool = False
+    """Its pods run where nobody beside them wants to (schedIdle)."""
+
+
+class CpuQosStrategy(msgspec.Struct, frozen=True):
+    """By class; None where it is off. LSE goes by `lsr`."""
+
+    lsr: CpuQos | None = None
+    ls: CpuQos | None = None
+    be: CpuQos | None = None
+    system: CpuQos | None = None
+
+    def of_pod(self, qos: QoSClass, label: QoSClass, own_identity: int | None) -> CpuQos | None:
+        """Of a pod of that class, whose label may be silent; an LS pod's own identity goes before its class's.
+
+        A Guaranteed pod without a label goes by `ls` where `lsr` is off (Koordinator groupidentity/rule.go).
+        """
+        by_class = {QoSClass.BE: self.be, QoSClass.LS: self.ls, QoSClass.NONE: self.ls, QoSClass.SYSTEM: self.system}
+        found = by_class.get(qos, self.lsr)
+        if found is None and label is QoSClass.NONE and qos is QoSClass.LSR:
+            found = self.ls
+        if found is not None and own_identity is not None and label is QoSClass.LS:
+            found = replace(found, identity=own_identity)
+        return found
+
+
+USUAL_CPU = CpuQosStrategy(lsr=CpuQos(2), ls=CpuQos(2), be=CpuQos(-1), system=CpuQos(0))
+"""Koordinator's defaults of a class that is on (DefaultCPUQOS)."""
+_Clamp = Annotated[int, Meta(ge=0, le=100)]
+
+
+class UclampStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Utilization clamps by class, in percent of a CPU's largest capacity: what the kernel picks frequencies by."""
+
+    lsr_min_pct: Annotated[
+        _Clamp | None,
+        Meta(description="LSE and LSR pods run at no less than this share of the frequency; none: as they need."),
+    ] = None
+    ls_min_pct: Annotated[
+        _Clamp | None, Meta(description="The same of LS pods, and of those without a label that are not BestEffort.")
+    ] = None
+    be_max_pct: Annotated[
+        _Clamp | None,
+        Meta(description="Best effort alone asks for no more than this share of the frequency; none: what it needs."),
+    ] = None
+
+    def min_pct(self, qos: QoSClass) -> int:
+        """Of a class with its default; 0: nothing is asked."""
+        if qos in (QoSClass.LSE, QoSClass.LSR):
+            return self.lsr_min_pct or 0
+        return (self.ls_min_pct or 0) if qos in (QoSClass.LS, QoSClass.NONE) else 0

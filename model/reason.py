@@ -65,6 +65,9 @@ class Reason(StrEnum):
     MEMORY_ROOM = "MemoryRoom"
     PIDS_SHARE = "PidsShare"
     MEMORY_QOS = "MemoryQos"
+    CPU_QOS = "CpuQos"
+    UCLAMP = "Uclamp"
+    OOM_SCORE = "OomScore"
     CONTROLLER_ABSENT = "ControllerAbsent"
     KNOB_ABSENT = "KnobAbsent"
     CPU_BURST = "CpuBurst"
@@ -202,6 +205,9 @@ _WORDS: dict[Reason, str] = {
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
     Reason.PIDS_SHARE: "a share of the processes and threads there may be: a fork bomb leaves the rest to others",
     Reason.MEMORY_QOS: "from the memory QoS of the pods' classes, or a pod's own",
+    Reason.CPU_QOS: "from the CPU QoS of the pods' classes, or a pod's own",
+    Reason.UCLAMP: "from the agent's utilization clamps of the pods' classes",
+    Reason.OOM_SCORE: "whom the kernel kills first when memory runs out, by the pod's own words",
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.KNOB_ABSENT: "this kernel has no such control file: the setting does nothing here",
     Reason.CPU_BURST: "an online container may spend later what it left of its CPU limit",

@@ -141,7 +141,13 @@ class ClusterEdge:
         self._acknowledged = acknowledged
         self._zones_on_node = zones_on_node
         self._defaults = NodeSettings(
-            settings.colocation, settings.suppress, settings.normalization, settings.eviction, burst=settings.burst
+            settings.colocation,
+            settings.suppress,
+            settings.normalization,
+            settings.eviction,
+            burst=settings.burst,
+            uclamp=settings.uclamp,
+            oom_scores=settings.oom_scores,
         )
         self._node: Node | None = None
         self._last_node: Node | None = None

@@ -39,6 +39,7 @@ from agent.core.observe.knobs import (
 )
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.files.controlfiles import GONE, ControlFiles, KnobText, NotKeptError
+from agent.files.oomscores import ProcessScores
 from agent.files.restoring import Restored, put_back, restore
 from agent.files.statefile import StateFile
 from agent.ports import KnobReadings, WriteOutcome
@@ -83,9 +84,10 @@ class KnobExecutor:
         dry: bool = False,
         guarded: Callable[[], Mapping[Knob, str]] = dict,
         elsewhere: Callable[[], Mapping[Knob, str]] = dict,
+        scores: ProcessScores | None = None,
     ) -> None:
         self._state = state
-        self._files = ControlFiles(root, self._remember_below)
+        self._files = ControlFiles(root, self._remember_below, scores)
         self._monotonic = monotonic
         self._dry = dry
         self._guarded = guarded

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.knobs import MEMORY_HIGH_FILE, MEMORY_LOW_FILE, MEMORY_MIN_FILE, UNLIMITED, RootKnobs, value_of
 from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.core.observe.preflight import RIVALS, PreflightFacts
+from agent.files.statefile import originals_in
 from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")
 _COMM_CHARACTERS = 15
+_MOST_PODS = 20
+"""Of each class: a kubelet does with all pods what it does with one."""
+_KEPT = {MEMORY_MIN_FILE: 0, MEMORY_LOW_FILE: 0, MEMORY_HIGH_FILE: UNLIMITED}
+"""What each file says where nobody wrote it."""
 _NAME_AND_USER = re.compile(rb"Name:\t(.*)\n(?:.*\n)*?Uid:\t([0-9]+)")
 _ROOT = b"0"
 
@@ -42,7 +48,8 @@ def look(places: PreflightPaths) -> PreflightFacts:
     )
     if isinstance(places.layout, KernelFault):
         return msgspec.structs.replace(facts, trouble=f"{places.layout.where} {places.layout.what}")
-    return msgspec.structs.replace(facts, **_of_cgroups(places.cgroup_root, places.layout))
+    kept = _memory_kept(places) if places.layout.version == 2 else ""
+    return msgspec.structs.replace(facts, memory_kept=kept, **_of_cgroups(places.cgroup_root, places.layout))
 
 
 def _of_cgroups(root: Path, layout: Layout) -> dict[str, object]:
@@ -59,6 +66,47 @@ def _of_cgroups(root: Path, layout: Layout) -> dict[str, object]:
         "unwritable": tuple(name for name, path in there.items() if not os.access(path, os.W_OK)),
         "kill_file": kill.exists(),
     }
+
+
+def _memory_kept(places: PreflightPaths) -> str:
+    """The first file of kubepods, of a class, a pod or a container that protects memory or slows down, and that no
+    agent of ours wrote; empty where there is none."""
+    if isinstance(places.layout, KernelFault):
+        return ""
+    ours = originals_in(places.state_file)
+    for cgroup in _cgroups_of_pods(places.cgroup_root, places.layout):
+        for file, neutral in _KEPT.items():
+            knob = Knob(cgroup, "", file)
+            if knob not in ours and _says(places.cgroup_root, knob) not in (None, neutral):
+                return f"{file} of {cgroup}"
+    return ""
+
+
+def _cgroups_of_pods(root: Path, layout: Layout) -> Iterator[str]:
+    """Kubepods, the classes, and some of their pods with containers."""
+    classes = (layout.root, layout.burstable, layout.best_effort)
+    yield from classes
+    for cgroup in classes:
+        pods = [f"{cgroup}/{name}" for name in _folders(root, cgroup) if layout.pod_uid_of(name)]
+        for pod in pods[:_MOST_PODS]:
+            yield pod
+            yield from (f"{pod}/{name}" for name in _folders(root, pod))
+
+
+def _folders(root: Path, cgroup: str) -> list[str]:
+    try:
+        with os.scandir(root / cgroup.lstrip("/")) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _says(root: Path, knob: Knob) -> int | str | None:
+    """None where it is not there, or says nothing that is understood."""
+    try:
+        return value_of(knob, (root / knob.cgroup.lstrip("/") / knob.file).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _controllers(root: Path, layout: Layout) -> frozenset[str]:

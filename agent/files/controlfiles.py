@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from agent.core.limit.memory_steps import limit_above, step_towards
 from agent.core.limit.steps import out_of_the_way, steps
-from agent.core.observe.knobs import UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
+from agent.core.observe.knobs import OOM_SCORE_FILE, UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observe.observation import Absence, Knob, Missing, Value
 from agent.core.observe.parse import counter, v1_memory, v2_memory
 from agent.files.folders import folders
+from agent.files.oomscores import ProcessScores
 
 GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
@@ -41,12 +42,18 @@ class KnobText(msgspec.Struct, frozen=True):
 
 class ControlFiles:
     """Files below `root`. Who writes one has remembered what it said before; for children of a knob that step aside
-    `remember_below` does so before, durably, or raises OSError.
+    `remember_below` does so before, durably, or raises OSError. `scores` are of the processes, in place of a file.
     """
 
-    def __init__(self, root: Path, remember_below: Callable[[Knob, Mapping[Knob, str]], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        remember_below: Callable[[Knob, Mapping[Knob, str]], None],
+        scores: ProcessScores | None = None,
+    ) -> None:
         self._root = root
         self._remember_below = remember_below
+        self._scores = scores or ProcessScores()
         self._all_cpus: dict[Knob, str] = {}
 
     def path(self, knob: Knob) -> Path:
@@ -56,7 +63,7 @@ class ControlFiles:
         """What the kernel holds now. Never raises."""
         path = self._path(knob)
         try:
-            content = _content(path)
+            content = self._scores.read(path.rpartition("/")[0]) if knob.file == OOM_SCORE_FILE else _content(path)
             text = content.decode().strip()
             return KnobText("" if text and text == self._all_cpus.get(knob) else value_of(knob, content), text)
         except (OSError, ValueError) as error:
@@ -86,6 +93,9 @@ class ControlFiles:
 
     def put_text(self, knob: Knob, text: str) -> None:
         """Raises OSError."""
+        if knob.file == OOM_SCORE_FILE:
+            self._scores.write(self._path(knob).rpartition("/")[0], text)
+            return
         descriptor = os.open(self._path(knob), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             # An empty CPU list is a line without anything; writing nothing at all changes nothing.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from kube.dialects.documents.duration import go_duration_seconds
 from kube.dialects.gangs import membership
-from kube.dialects.koordinator import cpuburst, loadaware, memoryqos
+from kube.dialects.koordinator import cpuburst, cpuqos, loadaware, memoryqos, oomscores
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
@@ -98,9 +98,27 @@ _WORDS = (
     ),
     _Word(
         ANNOTATIONS,
+        cpuqos.ANNOTATION,
+        cpuqos.reads_pod_identity,
+        'what its class says holds; write an object such as {"groupIdentity": 2}',
+    ),
+    _Word(
+        ANNOTATIONS,
         memoryqos.ANNOTATION,
         memoryqos.reads_pod_memory,
         'what its class says holds; write an object such as {"policy": "auto"}',
+    ),
+    _Word(
+        ANNOTATIONS,
+        oomscores.ANNOTATION,
+        oomscores.reads_score,
+        "the kubelet's score stays; write a whole number from -1000 to 1000",
+    ),
+    _Word(
+        ANNOTATIONS,
+        oomscores.ANNOTATION_SPEC,
+        oomscores.reads_scores,
+        'the kubelet\'s scores stay; write an object such as {"app": 200}',
     ),
 )
 _KEYS = frozenset(word.key for word in _WORDS)

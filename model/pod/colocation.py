@@ -54,6 +54,19 @@ class BurstTerms(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(strategy, **told) if told else strategy
 
 
+class OomScores(msgspec.Struct, frozen=True):
+    """A pod's own words on whom the kernel kills first (annotations oom-score-adj and oom-score-adj-spec)."""
+
+    of_all: int | None = None
+    """Of every container that is not named; None: as the kubelet says."""
+    by_container: tuple[tuple[str, int], ...] = ()
+    """(name, score) of single ones."""
+
+    def of(self, container: str) -> int | None:
+        """-1000 to 1000, the higher is killed first; None where nothing is said."""
+        return dict(self.by_container).get(container, self.of_all)
+
+
 class Colocation(msgspec.Struct, frozen=True):
     """A pod's class and band, what it says about eviction and load, and what it is pinned to."""
 
@@ -79,6 +92,10 @@ class Colocation(msgspec.Struct, frozen=True):
     """CPUs that the scheduler pinned it to (annotation resource-status), as a CPU list; empty: none."""
     memory_qos: PodMemoryQos | None = None
     """What it says of its memory (annotation memoryQOS)."""
+    cpu_identity: int | None = None
+    """Its own group identity (annotation cpuQOS)."""
+    oom_scores: OomScores | None = None
+    """Whom of its containers the kernel kills first; None: as the kubelet says."""
     cpus: CpuRequest | None = None
     """Whole CPUs that it asks for as its own (label LSE or LSR, annotation resource-spec); None: it shares all."""
 

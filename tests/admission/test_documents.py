@@ -68,8 +68,8 @@ UNMET: dict[str, tuple[str, str, bytes, str]] = {
     "a NodeSLO": (
         "slo.koordinator.sh",
         "NodeSLO",
-        b'{"metadata":{"name":"n"},"spec":{"resourceQOSStrategy":{"beClass":{"cpuQOS":{"enable":true}}}}}',
-        "NodeSLO n: nothing acts on spec.resourceQOSStrategy.beClass.cpuQOS yet",
+        b'{"metadata":{"name":"n"},"spec":{"resourceQOSStrategy":{"beClass":{"resctrlQOS":{"enable":true}}}}}',
+        "NodeSLO n: nothing acts on spec.resourceQOSStrategy.beClass.resctrlQOS yet",
     ),
     "a profile": (
         "config.koordinator.sh",

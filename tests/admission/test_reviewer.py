@@ -189,10 +189,10 @@ def test_objects_that_are_no_pods(path: Path, obj: Any) -> None:
 
 def test_what_nobody_acts_on_is_a_warning() -> None:
     """Of a pod that is let in; a refusal is enough by itself."""
-    pod = raw_pod(labels={}, annotations={"koordinator.sh/cpuQOS": '{"groupIdentity": 1}'})
+    pod = raw_pod(labels={}, annotations={"koordinator.sh/blkioQOS": '{"blocks": []}'})
     (told,) = ask(Path.VALIDATE_POD, pod)["warnings"]
     assert told.startswith(
-        "Pod batch/job-: nothing acts on metadata.annotations[koordinator.sh/cpuQOS] yet: group identity"
+        "Pod batch/job-: nothing acts on metadata.annotations[koordinator.sh/blkioQOS] yet: its disk I/O"
     )
     pod["metadata"]["labels"] = {"koordinator.sh/qosClass": "BE"}
     assert "warnings" not in ask(Path.VALIDATE_POD, pod)

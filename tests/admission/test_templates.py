@@ -60,9 +60,9 @@ def told(source: Mapping[str, Any], cluster: Cluster | None = None, namespace: s
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_pods_ask_for_in_vain(kind: str) -> None:
     """The object, and the field inside its template."""
-    (found,) = told(of(kind, template(annotations={"koordinator.sh/cpuQOS": '{"groupIdentity": 1}'})))
-    place = f"{KINDS[kind][1]}.metadata.annotations[koordinator.sh/cpuQOS]"
-    assert found.startswith(f"{kind} batch/report: nothing acts on {place} yet: group identity")
+    (found,) = told(of(kind, template(annotations={"koordinator.sh/blkioQOS": '{"blocks": []}'})))
+    place = f"{KINDS[kind][1]}.metadata.annotations[koordinator.sh/blkioQOS]"
+    assert found.startswith(f"{kind} batch/report: nothing acts on {place} yet: its disk I/O")
     assert told(of(kind, template())) == []
 
 

@@ -19,6 +19,7 @@ from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.files.oomscores import ProcessScores
 from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, ObserverSources
 from agent.ports import ClusterFacts, KnobReadings, Sink, TickPorts, TickResult, WriteOutcome
@@ -193,7 +194,8 @@ class Scenario:
         if self.originals:
             self.originals.close()
         self.originals = StateFile(self.root / "state" / "agent.json")
-        self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now)
+        scores = ProcessScores(self.root / "proc")
+        self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now, scores=scores)
         reader = CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread)
         self.host = host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
         self._opened += [reader, host]

@@ -11,14 +11,15 @@ import msgspec
 import pytest
 
 from agent.core.observe.knob_table import TABLE, Form, Place, Strategy, owner_of, place_of, row_of
-from agent.core.observe.knobs import quota_knob, text_of
+from agent.core.observe.knobs import OOM_SCORE_FILE, quota_knob, text_of
 from agent.core.observe.observation import Knob
 from agent.files.statefile import originals_in
 from agent.settings import AgentSettings
 from model.nodesettings import NodeSettings
+from model.pod.colocation import OomScores
 from model.pod.pod import Pod
 from model.pod.spec import Container
-from model.qos import MemoryQos, MemoryQosStrategy
+from model.qos import CpuQos, CpuQosStrategy, MemoryQos, MemoryQosStrategy, UclampStrategy
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import BurstPolicy, BurstStrategy, EvictionStrategy, SuppressPolicy, SuppressStrategy
 from model.topology import Processor
@@ -33,6 +34,9 @@ ON = NodeSettings(
     eviction=EvictionStrategy(memory_threshold_pct=95),
     burst=BurstStrategy(BurstPolicy.AUTO),
     memory_qos=MemoryQosStrategy(ls=MemoryQos(min_pct=50, low_pct=80)),
+    cpu_qos=CpuQosStrategy(ls=CpuQos(2), be=CpuQos(-1)),
+    uclamp=UclampStrategy(ls_min_pct=20, be_max_pct=40),
+    oom_scores=True,
 )
 CPUSET = msgspec.structs.replace(ON, suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CPUSET))
 EVERYTHING: Mapping[str, NodeSettings] = {"quota and idle": ON, "CPU lists": CPUSET}
@@ -48,11 +52,15 @@ OFF: Mapping[Strategy, NodeSettings] = {
     ),
     Strategy.CPU_BURST: msgspec.structs.replace(ON, burst=BurstStrategy()),
     Strategy.MEMORY_QOS: msgspec.structs.replace(ON, memory_qos=MemoryQosStrategy()),
+    Strategy.CPU_QOS: msgspec.structs.replace(ON, cpu_qos=CpuQosStrategy()),
+    Strategy.UCLAMP: msgspec.structs.replace(ON, uclamp=UclampStrategy()),
+    Strategy.OOM_SCORES: msgspec.structs.replace(ON, oom_scores=False),
 }
 _FOUND = {"cpu.shares": "1024", "cpu.weight": "100", "cpu.cfs_period_us": "100000", "cpuset.cpus": "0-1"}
 """What stands in files without a neutral value."""
 _TEXTS = {Form.QUOTA: "max 50000", Form.BYTES_V1: str(1 << 40)}
 """Of the same value as `max 100000`, and another text; an amount, since only a kernel makes a number of `-1`."""
+_CLAMPS = {"cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max"}
 _LIMIT_US = 50_000
 """Half a CPU, as the kubelet writes it for these limits."""
 
@@ -62,6 +70,7 @@ class Node:
 
     def __init__(self, name: str, root: Path, build: Any, force: NodeSettings) -> None:
         self.played = Scenario(name, root, build, AgentSettings())
+        self.processes: dict[str, int] = {}
         facts = self.played.cluster.now
         pods = tuple(_with_limits(pod) for pod in facts.pods or ())
         self.played.cluster.now = msgspec.structs.replace(facts, pods=pods)
@@ -82,10 +91,19 @@ class Node:
                 yield knob
 
     def _make(self, knob: Knob) -> None:
-        path = self.played.executor.path(knob)
+        path = self.file(knob)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if knob.file == OOM_SCORE_FILE:
+            self.played.executor.path(knob).with_name("cgroup.procs").write_text(f"{path.parent.name}\n")
         if not path.exists() or row_of(knob).form is Form.BYTES_V1:
             path.write_text(f"{_found(knob)}\n")
+
+    def file(self, knob: Knob) -> Path:
+        """A score is of one process of its cgroup."""
+        if knob.file != OOM_SCORE_FILE:
+            return self.played.executor.path(knob)
+        process = self.processes.setdefault(knob.cgroup, 1000 + len(self.processes))
+        return self.played.root / f"proc/{process}/oom_score_adj"
 
     def settings(self, force: NodeSettings) -> None:
         cpus = tuple(Processor(cpu, cpu, 0, 0) for cpu in range(2))
@@ -93,7 +111,7 @@ class Node:
         cluster.now = msgspec.structs.replace(cluster.now, settings=force, processors=cpus)
 
     def texts(self) -> dict[Knob, str]:
-        return {knob: self.played.executor.path(knob).read_text().strip() for knob in self.knobs}
+        return {knob: self.file(knob).read_text().strip() for knob in self.knobs}
 
     def changed(self) -> set[Strategy | None]:
         """Owners of files that do not say what they said."""
@@ -102,17 +120,19 @@ class Node:
 
 
 def _with_limits(pod: Pod) -> Pod:
-    """Each container asks for what is lent, or has a limit."""
+    """Each container asks for what is lent, or has a limit, and a score of its own."""
     batch = ResourceVector({BATCH_CPU: 200, BATCH_MEMORY: 64 << 20})
     amounts = batch if pod.best_effort else ResourceVector({CPU: 500, MEMORY: 64 << 20})
-    return with_fields(pod, containers=tuple(Container(name, amounts, amounts) for name in pod.status.container_ids))
+    containers = tuple(Container(name, amounts, amounts) for name in pod.status.container_ids)
+    return with_fields(pod, containers=containers, oom_scores=OomScores(300))
 
 
 def _found(knob: Knob) -> str:
     row = row_of(knob)
     if row.form in _TEXTS:
         return _TEXTS[row.form]
-    return _FOUND[row.file] if row.file in _FOUND else text_of(knob, row.neutral or 0)
+    found = {**_FOUND, **_CLAMPS}
+    return found[row.file] if row.file in found else text_of(knob, row.neutral or 0)
 
 
 @pytest.mark.parametrize("force", EVERYTHING.values(), ids=EVERYTHING)

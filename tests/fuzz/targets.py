@@ -31,7 +31,16 @@ from kube import objects
 from kube.client import decode
 from kube.dialects.documents import duration
 from kube.dialects.gangs import networktopology, podgroups
-from kube.dialects.koordinator import labels, memoryqos, nodemetric, nodesettings, reservation, schedulerconfig
+from kube.dialects.koordinator import (
+    cpuqos,
+    labels,
+    memoryqos,
+    nodemetric,
+    nodesettings,
+    oomscores,
+    reservation,
+    schedulerconfig,
+)
 from kube.dialects.koordinator import topology as topologies
 from kube.dialects.koordinator.cpubinding import node_cpus
 from kube.dialects.koordinator.sloconfig import colocation_overlaid
@@ -234,8 +243,13 @@ TARGETS: Mapping[str, Target] = {
     ),
     "memory_qos": Target(_of_text(lambda text: memoryqos.pod_memory({memoryqos.ANNOTATION: text})), (), signed=True),
     "pod": Target(_json(objects.Pod, core_objects.pod), (KubernetesFault, ConfigurationFault), signed=True),
+    "cpu_qos": Target(_of_text(lambda text: cpuqos.pod_identity({cpuqos.ANNOTATION: text})), (), signed=True),
+    "oom_scores": Target(
+        _of_text(lambda text: oomscores.oom_scores({oomscores.ANNOTATION_SPEC: text})), (), signed=True
+    ),
     "whole_number": Target(parse.whole_number, (ValueError,), signed=True),
     "cpu_max": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.max"), data), (ValueError,), signed=True),
+    "cpu_uclamp": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.uclamp.max"), data), (ValueError,)),
     "cpuset_cpus": Target(lambda data: knobs.value_of(Knob("/", "cpuset", "cpuset.cpus"), data), (ValueError,)),
     "memory_max": Target(lambda data: knobs.value_of(Knob("/", "", "memory.max"), data), (ValueError,), signed=True),
     "state_file": Target(_file(statefile.originals_in), ()),

@@ -28,7 +28,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdmissionClust
             if file.stem not in known:
                 found.apply(yaml.safe_load(file.read_text()))
         found.admission()
-        found.until(lambda: "resource-qos-config" in " ".join(dry_run(found, ASKED["cpu-qos"].document)[1]))
+        found.until(
+            lambda: "resource-qos-config" in " ".join(dry_run(found, ASKED["cpu-qos (core scheduling)"].document)[1])
+        )
         yield found
     finally:
         found.close()

@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from model.qos import (
     RECOMMENDED,
+    USUAL_CPU,
+    CpuQos,
+    CpuQosStrategy,
     KubernetesQoS,
     MemoryQos,
     MemoryQosPolicy,
@@ -14,6 +17,7 @@ from model.qos import (
     PodMemoryQos,
     PriorityBand,
     QoSClass,
+    UclampStrategy,
     below_prod,
     priority_band,
     qos_class,
@@ -111,3 +115,42 @@ CASES: dict[str, tuple[QoSClass, PodMemoryQos | None, MemoryQos | None]] = {
 def test_of_a_pod(qos: QoSClass, own: PodMemoryQos | None, expected: MemoryQos | None) -> None:
     """Its own fields, then its policy, then its class."""
     assert STRATEGY.of_pod(qos, own) == expected
+
+
+CPU: dict[str, tuple[CpuQosStrategy, QoSClass, QoSClass, int | None, CpuQos | None]] = {
+    "LSE by lsr": (USUAL_CPU, QoSClass.LSE, QoSClass.LSE, None, CpuQos(2)),
+    "LS": (USUAL_CPU, QoSClass.LS, QoSClass.LS, None, CpuQos(2)),
+    "its own": (USUAL_CPU, QoSClass.LS, QoSClass.LS, 1, CpuQos(1)),
+    "its own, without a label": (USUAL_CPU, QoSClass.LS, QoSClass.NONE, 1, CpuQos(2)),
+    "its own, of another class": (USUAL_CPU, QoSClass.LSR, QoSClass.LSR, 1, CpuQos(2)),
+    "BE": (USUAL_CPU, QoSClass.BE, QoSClass.BE, None, CpuQos(-1)),
+    "SYSTEM": (USUAL_CPU, QoSClass.SYSTEM, QoSClass.SYSTEM, None, CpuQos(0)),
+    "Guaranteed where lsr is off": (CpuQosStrategy(ls=CpuQos(1)), QoSClass.LSR, QoSClass.NONE, None, CpuQos(1)),
+    "LSR where lsr is off": (CpuQosStrategy(ls=CpuQos(1)), QoSClass.LSR, QoSClass.LSR, None, None),
+    "its own where its class is off": (CpuQosStrategy(), QoSClass.LS, QoSClass.LS, 1, None),
+}
+
+
+@pytest.mark.parametrize(("strategy", "qos", "label", "own", "expected"), CPU.values(), ids=CPU)
+def test_cpu_qos_of_a_pod(
+    strategy: CpuQosStrategy, qos: QoSClass, label: QoSClass, own: int | None, expected: CpuQos | None
+) -> None:
+    """By its class; an LS pod's own identity goes before that."""
+    assert strategy.of_pod(qos, label, own) == expected
+
+
+@pytest.mark.parametrize(
+    ("qos", "expected"),
+    [
+        (QoSClass.LSE, 60),
+        (QoSClass.LSR, 60),
+        (QoSClass.LS, 20),
+        (QoSClass.NONE, 20),
+        (QoSClass.BE, 0),
+        (QoSClass.SYSTEM, 0),
+    ],
+)
+def test_clamps(qos: QoSClass, expected: int) -> None:
+    """Of online classes; nothing where nothing is said."""
+    assert UclampStrategy(lsr_min_pct=60, ls_min_pct=20).min_pct(qos) == expected
+    assert UclampStrategy(be_max_pct=10).min_pct(qos) == 0

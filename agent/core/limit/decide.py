@@ -29,10 +29,19 @@ from agent.core.limit.cpu_lists import (
     may_widen,
     wants_cpus,
 )
+from agent.core.limit.cpu_qos.idle_weights import beside_idle, weights_of
+from agent.core.limit.cpu_qos.values import clamps_of_pods, identity_and_idle, tier_clamps, tier_identities
+from agent.core.limit.cpu_qos.wishes import CpuQosMemory, CpuWishes, cpu_qos_memory, ending, idle_knobs
+from agent.core.limit.cpu_qos.wishes import knobs_to_read as cpu_tiers_to_read
+from agent.core.limit.cpu_qos.wishes import pod_knobs as pod_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import tier_knobs as tier_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import wanted_pod_knobs as wanted_cpu_knobs
+from agent.core.limit.cpu_qos.wishes import wishes as cpu_wishes
 from agent.core.limit.cpu_selection import CpuSituation, exclusive_cpus, kept_off_limit, pools
 from agent.core.limit.fixed_limits import fixed_limits
 from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
+from agent.core.limit.memory_qos.oom_scores import oom_scores, score_knobs
 from agent.core.limit.memory_qos.values import memory_qos_limits, tier_limits
 from agent.core.limit.memory_qos.wishes import MemoryQosMemory, MemoryWishes, memory_qos_memory, wishes
 from agent.core.limit.memory_qos.wishes import knobs_to_read as tiers_to_read
@@ -52,6 +61,7 @@ from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
 from agent.core.observe.exclusive_cpu import idle_millis
 from agent.core.observe.knob_table import TABLE, Strategy, owner_of
 from agent.core.observe.knobs import (
+    CPU_QOS_FILES,
     CPUSET_FILE,
     IDLE_FILE,
     PERIOD_FILE,
@@ -67,7 +77,7 @@ from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSamp
 from agent.core.observe.usage import NodeUsage, best_effort_limit_millis
 from model.decision import Decision, Unit
 from model.pod.pod import Pod
-from model.qos import MemoryQosStrategy
+from model.qos import CpuQosStrategy, MemoryQosStrategy, UclampStrategy
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstStrategy, EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
@@ -80,6 +90,8 @@ _STEADY_BRAKE_DEADBAND_PCT = 10
 """The brake acts from so much of the node on, smaller changes wait for the tick; the larger where weight protects: over
 200 ms a service's requests come and go by several percent."""
 _BATCH_FILES = frozenset(row.file for row in TABLE if Strategy.BATCH_RESOURCES in row.owners.values())
+_OF_CLASSES = VENDOR_MEMORY_FILES | CPU_QOS_FILES
+"""Of the best-effort root what tells classes apart, and holds nothing back."""
 _NO_CEILING = Decision("cgroup", "", 0, Unit.MICROSECONDS, Reason.KNOB_UNREADABLE, ())
 
 
@@ -106,6 +118,9 @@ class LimitFacts(msgspec.Struct, frozen=True):
     host_applications: tuple[HostApplication, ...] = ()
     burst: BurstStrategy = BurstStrategy()
     memory_qos: MemoryQosStrategy = MemoryQosStrategy()
+    cpu_qos: CpuQosStrategy = CpuQosStrategy()
+    uclamp: UclampStrategy = UclampStrategy()
+    oom_scores: bool = False
 
 
 class OnlineCpus(msgspec.Struct, frozen=True):
@@ -129,8 +144,8 @@ class LimitMemory(msgspec.Struct, frozen=True):
 
     The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
     and control files in general; whether single pods' processes could be limited; CPUs that went offline; bursts, and
-    quotas raised; memory QoS; whether files of pods were given back, so that more may be left; and the CPUs of LSE and
-    LSR pods.
+    quotas raised; QoS of memory and CPU; whether files of pods were given back, so that more may be left; and the CPUs
+    of LSE and LSR pods.
     """
 
     quota: QuotaCap = QuotaCap()
@@ -145,6 +160,7 @@ class LimitMemory(msgspec.Struct, frozen=True):
     bursts: BurstMemory = BurstMemory()
     quota_bursts: QuotaBurstMemory = QuotaBurstMemory()
     memory_qos: MemoryQosMemory = MemoryQosMemory()
+    cpu_qos: CpuQosMemory = CpuQosMemory()
     releasing: bool = False
     own_cpus: OwnCpuMemory = OwnCpuMemory()
 
@@ -188,7 +204,7 @@ class NodeLimits(msgspec.Struct, frozen=True):
         return tuple(
             limit
             for limit in self.limits.values()
-            if limit.knob.cgroup == self.root and limit.knob.file not in VENDOR_MEMORY_FILES
+            if limit.knob.cgroup == self.root and limit.knob.file not in _OF_CLASSES
         )
 
     @property
@@ -231,12 +247,14 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     own = own_cpus_to_read(layout, places, known)
     pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
     counts = pids_held and memory.counts_pids
-    qos = _wishes(memory, facts)
+    qos, cpu_qos = _wishes(memory, facts), _cpu_wishes(memory, facts)
     groups = (
         (
             *pod_knobs(layout, places, (pod,)),
             *pods_pids_to_read(layout, places, (pod,) if counts else ()),
             *(knob for knob in pod_memory_knobs(qos, layout, places, pod) if memory.memory_qos.has(knob.file)),
+            *pod_cpu_knobs(memory.cpu_qos, cpu_qos, layout, places, pod),
+            *score_knobs(layout, places, pod, on=facts.oom_scores),
         )
         for pod in pods
     )
@@ -245,8 +263,10 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     about = _burst_facts(layout, facts)
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)
-    tiers = tiers_to_read(memory.memory_qos, qos, layout)
-    each_tick = (*RootKnobs.of(layout).all, *lists, *own, *dict.fromkeys(tiers))
+    tiers = (*tiers_to_read(memory.memory_qos, qos, layout), *cpu_tiers_to_read(memory.cpu_qos, cpu_qos, layout))
+    ends = (knob for pod in ending(memory.cpu_qos, cpu_qos, facts.pods) for knob in idle_knobs(layout, places, pod))
+    no_longer_idle = weights_of(layout, (knob.cgroup for knob in ends))
+    each_tick = (*RootKnobs.of(layout).all, *lists, *own, *dict.fromkeys((*tiers, *no_longer_idle)))
     return (*each_tick, *of_pods, *dict.fromkeys((*burst_files, *quotas)))
 
 
@@ -270,11 +290,17 @@ def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFac
     about, qos = _burst_facts(layout, facts), _wishes(memory, facts)
     of_online = (*bursts(about, places), *quotas_wanted(memory.quota_bursts, about, places))
     of_memory = (
+        *(knob for pod in running for knob in score_knobs(layout, places, pod, on=facts.oom_scores)),
         *tier_memory_knobs(qos, layout),
         *(knob for pod in running for knob in pod_memory_knobs(qos, layout, places, pod)),
     )
+    cpu_qos = _cpu_wishes(memory, facts)
+    of_cpu = (
+        *tier_cpu_knobs(cpu_qos, layout),
+        *(knob for pod in running for knob in wanted_cpu_knobs(cpu_qos, layout, places, pod)),
+    )
     # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
-    wanted = frozenset((*RootKnobs.of(layout).all, *pids, *of_online, *of_memory))
+    wanted = frozenset((*RootKnobs.of(layout).all, *pids, *of_online, *of_memory, *of_cpu))
     return KnobClaims(layout, wanted, frozenset(cgroups))
 
 
@@ -302,6 +328,7 @@ def decide_limits(
     own = composed(layout, {**_of_root_alone(scene, quota), Strategy.CPU_BURST: raised})
     wanted = {**{limit.knob: limit for limit in own.limits}, **burst_absent(layout, observation), **below}
     memory_qos = memory_qos_memory(memory.memory_qos, _wishes(memory, facts), layout, observation)
+    cpu_qos = cpu_qos_memory(memory.cpu_qos, _cpu_wishes(memory, facts), layout, observation)
     given_up = _released(scene, wanted)
     limits = {**wanted, **given_up}
     brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
@@ -320,6 +347,7 @@ def decide_limits(
         bursts=burst_memory(layout, observation),
         quota_bursts=raised_after,
         memory_qos=memory_qos,
+        cpu_qos=cpu_qos,
         releasing=any(knob.cgroup != layout.best_effort for knob in given_up),
         own_cpus=known_cpus,
     )
@@ -336,7 +364,7 @@ def decide_limits(
         memory_signs=memory_signs(observation, facts.eviction),
         lost_cpus=online.lost,
         refused=(*own.refused, *refused),
-        absent_files=memory_qos.absent,
+        absent_files=(*memory_qos.absent, *cpu_qos.absent),
         layout=layout,
     )
 
@@ -497,20 +525,23 @@ def _below(
     batch = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
     pids = pods_pids(layout, observation, due_now, scene.facts.suppress)
     saved_up = cpu_bursts(_burst_facts(layout, scene.facts), observation, due_now)
+    of_cpu = tuple(identity_and_idle(layout, observation, _cpu_wishes(scene.memory, scene.facts)))
+    beside = beside_idle(layout, observation, batch, of_cpu, may_end=not scene.facts.unsettled)
     of_pods = composed(
         layout,
         {
-            Strategy.BATCH_RESOURCES: batch.values(),
+            Strategy.BATCH_RESOURCES: beside.limits.values(),
             Strategy.PROCESS_LIMITS: pids.values(),
             Strategy.CPU_BURST: saved_up.values(),
             Strategy.MEMORY_QOS: memory_qos_limits(layout, observation, _wishes(scene.memory, scene.facts)).values(),
+            Strategy.CPU_QOS: of_cpu,
+            Strategy.OOM_SCORES: oom_scores(layout, observation, due_now, on=scene.facts.oom_scores),
+            Strategy.UCLAMP: clamps_of_pods(layout, observation, _cpu_wishes(scene.memory, scene.facts)),
         },
     )
     each_tick = _each_tick(scene, cpus)
     unread = {path for place in others for path in _cgroups(place)}
-    schedule, limits = scheduled(
-        scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, observation.knobs
-    )
+    schedule, limits = scheduled(scene.memory.knob_schedule, each_tick.limits, of_pods.limits, unread, beside.readings)
     return schedule, limits, (*each_tick.refused, *of_pods.refused)
 
 
@@ -525,6 +556,8 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
             Strategy.MEMORY_HEADROOM: (high,) if high else (),
             Strategy.PROCESS_LIMITS: (pids,) if pids else (),
             Strategy.MEMORY_QOS: tier_limits(scene.layout, scene.observation, _wishes(scene.memory, scene.facts)),
+            Strategy.CPU_QOS: tier_identities(scene.layout, scene.observation, _cpu_wishes(scene.memory, scene.facts)),
+            Strategy.UCLAMP: tier_clamps(scene.layout, scene.observation, _cpu_wishes(scene.memory, scene.facts)),
         },
     )
 
@@ -535,6 +568,10 @@ def _cgroups(place: PodPlace) -> tuple[str, ...]:
 
 def _wishes(memory: LimitMemory, facts: LimitFacts) -> MemoryWishes:
     return wishes(memory.memory_qos.wishes, facts.memory_qos, facts.pods)
+
+
+def _cpu_wishes(memory: LimitMemory, facts: LimitFacts) -> CpuWishes:
+    return cpu_wishes(memory.cpu_qos.wishes, facts.cpu_qos, facts.uclamp, facts.pods)
 
 
 def _high_limit(scene: _Scene) -> Limit | None:

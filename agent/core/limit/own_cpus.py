@@ -46,16 +46,18 @@ def with_known_cpus(memory: OwnCpuMemory, pods: tuple[Pod, ...] | None) -> tuple
     """
     if pods is None:
         return memory, None
-    found, lists = [], dict[str, str]()
+    found, lists, changed = [], dict[str, str](), False
     for pod in pods:
         if pod.colocation.qos_label in _OWN and not pod.terminal:
             known = pod.colocation.cpuset or memory.lists.get(pod.uid, "")
             if known:
                 lists[pod.uid] = known
             if known != pod.colocation.cpuset:
+                changed = True
                 pod = replace(pod, colocation=replace(pod.colocation, cpuset=known))
         found.append(pod)
-    return (memory if lists == memory.lists else OwnCpuMemory(lists)), tuple(found)
+    # The same tuple where it says the same: what is remembered of these pods is told by that.
+    return (memory if lists == memory.lists else OwnCpuMemory(lists)), tuple(found) if changed else pods
 
 
 def own_cpus_to_read(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[Knob]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knob_table import UNLIMITED, Form, More, row_of
+from agent.core.observe.knobs import is_below_best_effort
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
 from model.decision import Term
 from model.reason import Reason
@@ -60,6 +61,9 @@ def gives_more(knob: Knob, one: Value, other: Value) -> bool:
     row = row_of(knob)
     if row.form is Form.CPUS and row.neutral == "" and "" in (one, other):
         return one == "" != other
+    if row.form is Form.SIGNED and isinstance(one, int) and isinstance(other, int):
+        higher = (row.more is More.HIGHER) is is_below_best_effort(knob)
+        return one > other if higher else one < other
     return looser(one, other) if row.more is More.HIGHER else looser(other, one)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from agent.core.limit.ownership import gives_more
 from agent.core.limit.steps import steps
 from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import CPUSET_FILE
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
 from model.decision import Decision
 from model.reason import Reason
@@ -45,6 +46,9 @@ def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> 
     originals = {knob: _original(limit, readings) for knob, limit in known.items() if limit.inherits}
     moves = steps(wanted, current)
     last = {step.knob: step for step in moves}
+    # A cgroup that was born with the very value: written all the same, so that what it was before us is remembered.
+    unmoved = ((knob, original) for knob, original in originals.items() if knob not in last)
+    born = {knob for knob, original in unmoved if _is_born(readings[knob], knob, original)}
     given = {knob for knob, limit in known.items() if limit.gives_back}
     writes = (
         Write(
@@ -57,11 +61,20 @@ def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> 
         )
         for step in moves
     )
+    kept = (
+        Write(knob, known[knob].value, current[knob], known[knob].decision, original=originals[knob])
+        for knob in sorted(born - given)
+    )
     settled = (
         Write(knob, known[knob].value, current[knob], known[knob].decision, gives_back=True)
         for knob in sorted(given - last.keys())
     )
-    return (*writes, *settled)
+    return (*writes, *kept, *settled)
+
+
+def _is_born(reading: KnobReading, knob: Knob, original: Value | None) -> bool:
+    """CPU lists have rules of their own: they are taken from the parent's again whenever that changes."""
+    return original is not None and reading.original is None and knob.file != CPUSET_FILE
 
 
 def _original(limit: Limit, readings: Mapping[Knob, KnobReading]) -> Value | None:

@@ -53,6 +53,7 @@ def to_original(knob: Knob, value: Value, now: float, inherits: Knob | None = No
     """The limit that gives `knob` back; a CPU list counts by its CPUs."""
     row = row_of(knob)
     number = len(parse_cpus(value)) if isinstance(value, str) else value
-    terms = TermSum().add("unlimited" if number == UNLIMITED and row.form is not Form.CPUS else "released", number)
+    unlimited = number == UNLIMITED and row.form not in (Form.CPUS, Form.SIGNED)
+    terms = TermSum().add("unlimited" if unlimited else "released", number)
     decision = Decision(knob.subject, knob.file, number, row.unit, Reason.KNOB_RELEASED, terms.terms, "", now, detail)
     return Limit(knob, value, decision, inherits, gives_back=True)

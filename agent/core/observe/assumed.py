@@ -12,6 +12,7 @@ import msgspec
 
 from agent.core.observe.knobs import (
     CPUSET_FILE,
+    IDENTITY_FILE,
     MEMORY_QOS_FILES,
     PERIOD_US,
     PIDS_FILE,
@@ -51,6 +52,8 @@ _UNTOUCHED: Mapping[str, Value] = {
     "cpu.weight": 1,
     "cpu.shares": 2,
     "cpu.idle": 0,
+    "cpu.uclamp.min": 0,
+    "cpu.uclamp.max": 100,
     "memory.high": UNLIMITED,
     "memory.min": 0,
     "memory.low": 0,
@@ -116,7 +119,8 @@ class AssumedNode(msgspec.Struct, frozen=True):
         if knob.file == CPUSET_FILE:
             # On cgroup v2 an empty list is the parent's.
             return format_cpus(p.cpu for p in self.processors) if self.layout.version == 1 else ""
-        if knob.file in (MEMORY_QOS_FILES if self.layout.version == 1 else VENDOR_MEMORY_FILES):
+        absent = MEMORY_QOS_FILES if self.layout.version == 1 else VENDOR_MEMORY_FILES
+        if knob.file in absent or knob.file == IDENTITY_FILE:
             return Missing(knob.file, Absence.GONE, "mainline kernels have no such file")
         return _UNTOUCHED.get(knob.file, Missing(knob.file, Absence.UNREADABLE, "no value is assumed"))
 

@@ -17,6 +17,8 @@ from agent.core.observe.observation import Knob, Value
 from model.decision import Unit
 
 UNLIMITED = -1
+OOM_SCORE_FILE = "oom_score_adj"
+"""No file of the kernel's: `agent/files` makes one of what all processes of a cgroup have."""
 
 
 class Strategy(StrEnum):
@@ -33,6 +35,9 @@ class Strategy(StrEnum):
     BATCH_RESOURCES = "batchResources"
     CPU_BURST = "cpuBurst"
     MEMORY_QOS = "memoryQos"
+    CPU_QOS = "cpuQos"
+    UCLAMP = "uclamp"
+    OOM_SCORES = "oomScores"
     OWN_CPUS = "ownCpus"
 
     @property
@@ -58,10 +63,13 @@ class Place(StrEnum):
 class Form(StrEnum):
     """How a control file's text stands for a value.
 
-    A number (`-1`: unlimited); a number or `max`; bytes in whole pages, of v1 or v2; quota and period; a CPU list.
+    A number (`-1`: unlimited); one of which -1 is below 0; percent (`max`: 100); a number or `max`; bytes in whole
+    pages, of v1 or v2; quota and period; a CPU list.
     """
 
     NUMBER = "number"
+    SIGNED = "signed number"
+    PERCENT = "percent or max"
     COUNT = "number or max"
     BYTES_V1 = "bytes"
     BYTES = "bytes or max"
@@ -81,7 +89,8 @@ class KnobRow(msgspec.Struct, frozen=True):
 
     `unit` is that of a decision on it. `reclaims`: a write may take as long as the kernel reclaims. `neutral` is the
     value that limits and protects nobody, None where there is none. `since` is the first Linux that has the file, where
-    that is newer than the cgroup version.
+    that is newer than the cgroup version. A signed number is for all pods, and `more` is of best effort; of online pods
+    it is the other direction that takes protection away.
     """
 
     controller: str
@@ -113,7 +122,7 @@ _LISTS = {
     Place.BEST_EFFORT_CONTAINER: Strategy.CPU_SUPPRESS,
 }
 _PERIOD = {Place.BEST_EFFORT: Strategy.CPU_WEIGHT}
-_IDLE = {Place.BEST_EFFORT: Strategy.CPU_IDLE}
+_IDLE = {Place.BEST_EFFORT: Strategy.CPU_IDLE, Place.BEST_EFFORT_POD: Strategy.CPU_QOS}
 _QOS_ONLINE = {Place.ONLINE_POD: Strategy.MEMORY_QOS, Place.ONLINE_CONTAINER: Strategy.MEMORY_QOS}
 _QOS_CONTAINERS = {
     Place.ONLINE_CONTAINER: Strategy.MEMORY_QOS,
@@ -124,6 +133,12 @@ _TIERS = {Place.KUBEPODS: Strategy.MEMORY_QOS, Place.BURSTABLE: Strategy.MEMORY_
 _KEPT = {**_TIERS, **_QOS_ONLINE}
 _PRIORITIES = {Place.BEST_EFFORT: Strategy.MEMORY_QOS, **_TIERS, **_QOS}
 _HIGH = {Place.BEST_EFFORT: Strategy.MEMORY_HEADROOM, **_QOS_CONTAINERS}
+_BELOW_KUBEPODS = tuple(place for place in Place if place is not Place.KUBEPODS)
+_IDENTITY: Mapping[Place, Strategy] = dict.fromkeys(_BELOW_KUBEPODS, Strategy.CPU_QOS)
+_ONLINE = (Place.KUBEPODS, Place.BURSTABLE, Place.ONLINE_POD, Place.ONLINE_CONTAINER)
+_CLAMP_MIN: Mapping[Place, Strategy] = dict.fromkeys(_ONLINE, Strategy.UCLAMP)
+_CLAMP_MAX = {Place.BEST_EFFORT: Strategy.UCLAMP}
+_SCORES = {Place.ONLINE_CONTAINER: Strategy.OOM_SCORES, Place.BEST_EFFORT_CONTAINER: Strategy.OOM_SCORES}
 _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
 
 TABLE = (
@@ -136,6 +151,24 @@ TABLE = (
     KnobRow("", "cpu.weight", Form.NUMBER, Unit.WEIGHT, _WEIGHT),
     KnobRow("cpu", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0, since="5.15"),
     KnobRow("", "cpu.idle", Form.NUMBER, Unit.WEIGHT, _IDLE, More.LOWER, neutral=0, since="5.15"),
+    *(
+        row
+        for controller in ("cpu", "")
+        for row in (
+            KnobRow(controller, "cpu.bvt_warp_ns", Form.SIGNED, Unit.NUMBER, _IDENTITY, neutral=0),
+            KnobRow(
+                controller,
+                "cpu.uclamp.min",
+                Form.PERCENT,
+                Unit.PERCENT,
+                _CLAMP_MIN,
+                More.LOWER,
+                neutral=0,
+                since="5.4",
+            ),
+            KnobRow(controller, "cpu.uclamp.max", Form.PERCENT, Unit.PERCENT, _CLAMP_MAX, neutral=100, since="5.4"),
+        )
+    ),
     KnobRow("cpuset", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LISTS),
     KnobRow("", "cpuset.cpus", Form.CPUS, Unit.CPUS, _LIST, neutral=""),
     KnobRow("memory", "memory.limit_in_bytes", Form.BYTES_V1, Unit.BYTES, _BATCH, reclaims=True, neutral=UNLIMITED),
@@ -148,6 +181,7 @@ TABLE = (
         for row in (
             KnobRow(controller, "memory.min", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
             KnobRow(controller, "memory.low", Form.BYTES, Unit.BYTES, _KEPT, More.LOWER, neutral=0),
+            KnobRow(controller, OOM_SCORE_FILE, Form.SIGNED, Unit.NUMBER, _SCORES, More.LOWER),
             KnobRow(controller, "memory.oom.group", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
             KnobRow(controller, "memory.wmark_ratio", Form.NUMBER, Unit.NUMBER, _QOS, neutral=0),
             KnobRow(controller, "memory.wmark_scale_factor", Form.NUMBER, Unit.NUMBER, _QOS, neutral=50),

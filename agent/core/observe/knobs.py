@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.observe.knob_table import OOM_SCORE_FILE as OOM_SCORE_FILE
 from agent.core.observe.knob_table import UNLIMITED as UNLIMITED
 from agent.core.observe.knob_table import Form, row_of
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, Value
-from agent.core.observe.parse import counter, whole_number
+from agent.core.observe.parse import counter, whole_number, whole_percent
 from model.topology import format_cpus, parse_cpus
 
 PERIOD_US = 100_000
@@ -44,6 +45,11 @@ WMARK_ADJ_FILE = "memory.wmark_min_adj"
 VENDOR_MEMORY_FILES = frozenset((PRIORITY_FILE, USE_PRIORITY_FILE, WMARK_RATIO_FILE, WMARK_SCALE_FILE, WMARK_ADJ_FILE))
 """What Anolis' kernel has, of both versions, and mainline has not."""
 MEMORY_QOS_FILES = frozenset((MEMORY_MIN_FILE, MEMORY_LOW_FILE, MEMORY_HIGH_FILE, OOM_GROUP_FILE, *VENDOR_MEMORY_FILES))
+IDENTITY_FILE = "cpu.bvt_warp_ns"
+CLAMP_MIN_FILE, CLAMP_MAX_FILE = "cpu.uclamp.min", "cpu.uclamp.max"
+CPU_QOS_FILES = frozenset((IDENTITY_FILE, CLAMP_MIN_FILE, CLAMP_MAX_FILE))
+"""What CPU QoS and utilization clamps alone write: Anolis' kernels have the first, those with
+CONFIG_UCLAMP_TASK_GROUP the others, of both versions."""
 
 
 class FixedKnob(msgspec.Struct, frozen=True):
@@ -121,6 +127,16 @@ def memory_qos_knob(layout: Layout, cgroup: str, file: str) -> Knob:
     return Knob(cgroup, "" if layout.version == 2 else "memory", file)
 
 
+def cpu_qos_knob(layout: Layout, cgroup: str, file: str) -> Knob:
+    """One of CPU_QOS_FILES, or `cpu.idle`."""
+    return Knob(cgroup, "" if layout.version == 2 else "cpu", file)
+
+
+def oom_score_knob(layout: Layout, cgroup: str) -> Knob:
+    """Whom the kernel kills first: the highest of a cgroup's processes, all of them once it is written."""
+    return Knob(cgroup, "" if layout.version == 2 else "memory", OOM_SCORE_FILE)
+
+
 def cpuset_knob(layout: Layout, cgroup: str) -> Knob:
     """The CPUs a cgroup's processes may run on."""
     return Knob(cgroup, "" if layout.version == 2 else "cpuset", CPUSET_FILE)
@@ -143,10 +159,13 @@ def is_granted(quota_us: int) -> bool:
 
 def is_online_quota(knob: Knob) -> bool:
     """Of a pod or container outside best effort's root, by the names that kubelets give."""
-    parts = knob.cgroup.split("/")
-    of_pod = any(part.startswith("pod") or "-pod" in part for part in parts)
-    best_effort = any(part == "besteffort" or part.endswith("-besteffort.slice") for part in parts)
-    return is_quota(knob) and of_pod and not best_effort
+    of_pod = any(part.startswith("pod") or "-pod" in part for part in knob.cgroup.split("/"))
+    return is_quota(knob) and of_pod and not is_below_best_effort(knob)
+
+
+def is_below_best_effort(knob: Knob) -> bool:
+    """Of the best-effort root or of what is below it, by the names that kubelets give."""
+    return any(part == "besteffort" or part.endswith("-besteffort.slice") for part in knob.cgroup.split("/"))
 
 
 def is_of_kubelet(knob: Knob, value: Value) -> bool:
@@ -181,8 +200,10 @@ def value_of(knob: Knob, text: bytes) -> Value:
         return format_cpus(parse_cpus(text.decode(errors="replace")))
     if form is Form.QUOTA:
         return quota_per_period(text)
-    if form is Form.NUMBER:
+    if form in (Form.NUMBER, Form.SIGNED):
         return whole_number(text)
+    if form is Form.PERCENT:
+        return whole_percent(text)
     number = UNLIMITED if text.strip() == b"max" else counter(text)
     return UNLIMITED if form in _BYTES and number >= _UNLIMITED_MEMORY_BYTES else number
 

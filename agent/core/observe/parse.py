@@ -56,6 +56,17 @@ def whole_number(text: bytes) -> int:
     raise ValueError(f"{_shown(text)} is not a whole number")
 
 
+def whole_percent(text: bytes) -> int:
+    """Such as cpu.uclamp.max: `max`, which is 100, or up to 100.00, cut to whole percents."""
+    stripped = text.strip()
+    if stripped == b"max":
+        return 100
+    whole, _, fraction = stripped.partition(b".")
+    if whole.isdigit() and len(whole) <= 3 and int(whole) <= 100 and (fraction.isdigit() or not fraction):
+        return int(whole)
+    raise ValueError(f"{_shown(text)} is not a percentage")
+
+
 def v1_cpu_time(text: bytes) -> tuple[int, None]:
     """cpuacct.usage: ns; the throttling counters stand in another file."""
     return counter(text), None

@@ -30,7 +30,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 class PreflightFacts(msgspec.Struct, frozen=True):
     """What is there. `kubepods` is empty where none was found, `trouble` says why; `knobs` are the control files of the
     best-effort root that exist, `unwritable` those of them that cannot be written; `controllers` of cgroup v1 or v2;
-    `rivals` are process names; `capabilities` is CapEff, None where unknown."""
+    `rivals` are process names; `capabilities` is CapEff, None where unknown; `memory_kept` is a control file by which
+    somebody else protects or slows down memory of pods, empty where none was found."""
 
     kernel: str
     cgroup_version: int = 0
@@ -43,6 +44,7 @@ class PreflightFacts(msgspec.Struct, frozen=True):
     pressure: bool = False
     kill_file: bool = False
     capabilities: int | None = None
+    memory_kept: str = ""
     rivals: tuple[str, ...] = ()
     state: str = ""
     state_trouble: str = ""
@@ -67,6 +69,8 @@ def _limits(facts: PreflightFacts) -> Iterator[Finding]:
     yield _writable(facts)
     yield _idle(facts)
     yield _memory(facts)
+    if facts.memory_kept:
+        yield _memory_kept(facts)
 
 
 def _kernel(facts: PreflightFacts) -> Finding:
@@ -120,6 +124,12 @@ def _memory(facts: PreflightFacts) -> Finding:
         return Finding("memory.high", "there")
     effect = "best effort is evicted, not slowed, when memory runs short"
     return Finding("memory.high", "missing", effect, Severity.LIMITED, "cgroup v2")
+
+
+def _memory_kept(facts: PreflightFacts) -> Finding:
+    """Kubelets write these by memoryReservationPolicy and memoryThrottlingFactor alone (Kubernetes 1.37)."""
+    effect = "it stays; where memoryQOS is on too, the larger min and low and the smaller high hold"
+    return Finding("memory QoS of the kubelet", facts.memory_kept, effect)
 
 
 def _pressure(facts: PreflightFacts) -> Finding:

@@ -241,9 +241,10 @@ _QOS_ANNOTATIONS = (
     _annotation(
         Area.CPU_QOS,
         "koordinator.sh/cpuQOS",
-        Support.NOT_YET,
-        "group identity is not set",
+        Support.HONOURED,
+        "an LS pod's own group identity, where its class has one and the kernel knows it",
         '{"groupIdentity": 1}',
+        "kube/dialects/koordinator/cpuqos.py",
     ),
     _annotation(
         Area.MEMORY_QOS,
@@ -270,12 +271,16 @@ _QOS_ANNOTATIONS = (
         "cache ways and memory bandwidth are not divided",
         '{"mb": {"schemata": {"percent": 20}}}',
     ),
-    _annotation(
-        Area.MEMORY_QOS,
-        "koordinator.sh/oom-score-adj*",
-        Support.NOT_YET,
-        "the kubelet's oom_score_adj stays",
-        "-500",
+    *(
+        _annotation(
+            Area.MEMORY_QOS,
+            f"koordinator.sh/oom-score-adj{which}",
+            Support.PARTLY,
+            "where the agent's setting oom_scores is on, of processes of root; batch pods are made no safer",
+            example,
+            "kube/dialects/koordinator/oomscores.py",
+        )
+        for which, example in (("", "-500"), ("-spec", '{"app": -500}'))
     ),
     _annotation(
         Area.OTHER_QOS,

@@ -15,6 +15,7 @@ _CONFIG = "apis/configuration/slo_controller_config.go"
 _TYPES = "apis/slo/v1alpha1/nodeslo_types.go"
 _LENDING_READER = "kube/dialects/koordinator/sloconfig.py"
 _BURST_READER = "kube/dialects/koordinator/cpuburst.py"
+_CPU_READER = "kube/dialects/koordinator/cpuqos.py"
 _SLO_READER = "kube/dialects/koordinator/nodeslo.py"
 
 
@@ -184,16 +185,40 @@ _THRESHOLDS = (
 )
 
 _QOS = (
-    _not_yet(
+    CoverageRow(
+        Surface.SETTINGS,
         Area.CPU_QOS,
         "resource-qos-config.*Class.cpuQOS",
-        "group identity, core scheduling and cpu.idle are not set by class; best effort has the least weight anyway",
-        {"enable": True},
+        Support.HONOURED,
+        "cpu.bvt_warp_ns where the kernel has it, by groupIdentity of the class; an Event says where it has not",
+        source=_TYPES,
+        reader=_CPU_READER,
+        asks=Asks.ON,
+        example={"enable": True},
+    ),
+    CoverageRow(
+        Surface.SETTINGS,
+        Area.CPU_QOS,
+        "resource-qos-config.*Class.cpuQOS.schedIdle",
+        Support.PARTLY,
+        "cpu.idle of batch pods, by beClass, under either policy; online pods are never idle",
+        source=_TYPES,
+        reader=_CPU_READER,
+        asks=Asks.VALUE,
+        example=1,
+        beside={"enable": True},
+    ),
+    _not_yet(
+        Area.CPU_QOS,
+        "resource-qos-config.*Class.cpuQOS.coreExpeller",
+        "core scheduling is not used",
+        True,
+        Asks.VALUE,
     ),
     _not_yet(
         Area.CPU_QOS,
         "resource-qos-config.policies.cpuPolicy",
-        "core scheduling is not used",
+        "core scheduling is not used, and group identity is off",
         "coreSched",
         Asks.SET,
         values=("coreSched",),

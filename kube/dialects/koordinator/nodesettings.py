@@ -17,6 +17,7 @@ from kube import objects
 from kube.dialects.documents.document import annotated, checked
 from kube.dialects.koordinator import labels as koordinator
 from kube.dialects.koordinator.cpuburst import BurstFields, burst_layers, burst_overlaid, slo_burst
+from kube.dialects.koordinator.cpuqos import CpuClasses, cpu_layers, cpu_strategy, slo_cpu
 from kube.dialects.koordinator.memoryqos import MemoryClasses, memory_layers, memory_strategy, slo_memory
 from kube.dialects.koordinator.nodemetric import collect_policy, report_policy
 from kube.dialects.koordinator.nodeslo import (
@@ -54,7 +55,7 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
-from model.qos import MemoryQosStrategy
+from model.qos import CpuQosStrategy, MemoryQosStrategy
 from model.resources import ResourceVector
 from model.strategy import (
     BurstStrategy,
@@ -105,12 +106,14 @@ class Documents(msgspec.Struct, frozen=True):
     burst: Layers[BurstFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
     memory_qos: Layers[MemoryClasses] | None = None
+    cpu_qos: Layers[CpuClasses] | None = None
     slo_switch: SwitchFields = SwitchFields()
     slo_suppress: SuppressFields = SuppressFields()
     slo_eviction: EvictionFields = EvictionFields()
     slo_burst: BurstFields = BurstFields()
     slo_host_applications: HostApplicationFields = HostApplicationFields()
     slo_memory_qos: MemoryClasses = MemoryClasses()
+    slo_cpu_qos: CpuClasses = CpuClasses()
     slo_others: OtherSections = OtherSections()
     collect: CollectPolicy | None = None
     report: ReportPolicy | None = None
@@ -186,12 +189,14 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "burst": lambda sources: burst_layers(sources.config_map),
     "host_applications": lambda sources: host_application_layers(sources.config_map),
     "memory_qos": lambda sources: memory_layers(sources.config_map),
+    "cpu_qos": lambda sources: cpu_layers(sources.config_map),
     "slo_switch": lambda sources: slo_threshold(sources.slo, SwitchFields),
     "slo_suppress": lambda sources: slo_threshold(sources.slo, SuppressFields),
     "slo_eviction": lambda sources: slo_threshold(sources.slo, EvictionFields),
     "slo_burst": lambda sources: slo_burst(sources.slo),
     "slo_host_applications": lambda sources: slo_host_applications(sources.slo),
     "slo_memory_qos": lambda sources: slo_memory(sources.slo),
+    "slo_cpu_qos": lambda sources: slo_cpu(sources.slo),
     "slo_others": lambda sources: slo_others(sources.slo),
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
     "report": lambda sources: report_policy(sources.metric) if sources.metric else None,
@@ -261,6 +266,9 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
         burst=_burst(documents, defaults.burst),
         host_applications=_host_applications(documents, defaults.host_applications, kubepods),
         memory_qos=_memory_qos(documents),
+        cpu_qos=_cpu_qos(documents),
+        uclamp=defaults.uclamp,
+        oom_scores=defaults.oom_scores,
     )
 
 
@@ -320,6 +328,11 @@ def _normalization(documents: Documents, strategy: NormalizationStrategy) -> Nor
 def _memory_qos(documents: Documents) -> MemoryQosStrategy:
     layers = documents.memory_qos.of(documents.labels) if documents.memory_qos else ()
     return memory_strategy((*layers, documents.slo_memory_qos))
+
+
+def _cpu_qos(documents: Documents) -> CpuQosStrategy:
+    layers = documents.cpu_qos.of(documents.labels) if documents.cpu_qos else ()
+    return cpu_strategy((*layers, documents.slo_cpu_qos))
 
 
 def _host_applications(

@@ -12,8 +12,10 @@ from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
 from kube.dialects.koordinator import labels as koordinator
 from kube.dialects.koordinator.cpubinding import cpu_request, cpu_rules
 from kube.dialects.koordinator.cpuburst import burst_terms
+from kube.dialects.koordinator.cpuqos import pod_identity
 from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.koordinator.memoryqos import pod_memory
+from kube.dialects.koordinator.oomscores import oom_scores
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
 from kube.dialects.upstream import podstate
@@ -139,6 +141,8 @@ def _colocation(source: objects.Pod, kubernetes: KubernetesQoS, cpu_millis: int)
         cpuset=pinned.cpuset,
         cpus=cpu_request(annotations, label, band, cpu_millis),
         memory_qos=pod_memory(annotations),
+        cpu_identity=pod_identity(annotations),
+        oom_scores=oom_scores(annotations),
     )
 
 

@@ -94,6 +94,22 @@ def test_what_exists_at_the_start(node: Node) -> None:
     seen.close()
 
 
+def test_cgroups_below_a_container_and_beside_kubepods_are_nobodys_pods(node: Node) -> None:
+    """What a container makes of its own counts as the container's, by the kernel's own sums; pods that a kubelet puts
+    outside kubepods (its system partition) are the system's, as every other tree there."""
+    container = node.container(node.pod("a"), "c1")
+    top = node.layout.root.split("/")[1]
+    name = Path(node.layout.pod(KubernetesQoS.BURSTABLE, "deeper")).name
+    beside = Path(node.layout.pod(KubernetesQoS.GUARANTEED, "system")).name
+    for folder in (container / "own", container / name, container / "kubepods", node.tree / f"{top}-system" / beside):
+        folder.mkdir(parents=True)
+    seen = Discovery.watching(node.mount, node.layout)
+    assert later(seen) == {"a": ["c1"]}
+    (container / "later" / "deeper").mkdir(parents=True)
+    assert later(seen) == {"a": ["c1"]}
+    seen.close()
+
+
 def test_changes_are_seen_in_the_next_pass(node: Node) -> None:
     """Create, grow, shrink, delete, create again under the same name; a quiet pass gives the very same mapping."""
     seen = Discovery.watching(node.mount, node.layout)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.edge.discovery import find_layout
 from agent.edge.preflight import PreflightPaths, look
+from agent.files.statefile import StateFile
 from model.fault import KernelFault
 
 
@@ -57,6 +61,43 @@ def test_without_pods_the_trouble_is_told(tmp_path: Path) -> None:
     (tmp_path / "cgroup").mkdir()
     facts = look(places(tmp_path, tmp_path / "cgroup"))
     assert facts.kubepods == "" and str(tmp_path) in facts.trouble
+
+
+KEPT: dict[str, tuple[str, str, str]] = {
+    "nothing": ("burstable/pod1/c/memory.low", "0\n", ""),
+    "no limit": ("burstable/pod1/c/memory.high", "max\n", ""),
+    "a class": ("burstable/memory.low", "4096\n", "memory.low of /kubepods/burstable"),
+    "a pod": ("pod2/memory.min", "4096\n", "memory.min of /kubepods/pod2"),
+    "all of it": ("pod2/memory.min", "max\n", "memory.min of /kubepods/pod2"),
+    "a container": ("burstable/pod1/c/memory.high", "4096\n", "memory.high of /kubepods/burstable/pod1/c"),
+    "what is no pod": ("burstable/other/memory.min", "4096\n", ""),
+    "no number": ("burstable/memory.low", "x\n", ""),
+}
+
+
+@pytest.mark.parametrize(("file", "text", "expected"), KEPT.values(), ids=KEPT)
+def test_memory_qos_of_the_kubelet(tmp_path: Path, file: str, text: str, expected: str) -> None:
+    """Wherever it protects or slows down; on cgroup v1 nothing does."""
+    root = tree(tmp_path / "cgroup", 2)
+    written = root / "kubepods" / file
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text(text)
+    assert look(places(tmp_path, root)).memory_kept == expected
+    assert look(places(tmp_path, tree(tmp_path / "v1", 1))).memory_kept == ""
+
+
+def test_what_an_agent_of_ours_wrote_is_not_the_kubelets(tmp_path: Path) -> None:
+    """The state file says so."""
+    root = tree(tmp_path / "cgroup", 2)
+    file = root / "kubepods/burstable/memory.low"
+    file.parent.mkdir()
+    file.write_text("4096\n")
+    chosen = places(tmp_path, root)
+    state = StateFile(chosen.state_file)
+    state.remember({Knob("/kubepods/burstable", "", "memory.low"): "0"})
+    assert look(chosen).memory_kept == ""
+    (root / "kubepods/memory.min").write_text("4096\n")
+    assert look(chosen).memory_kept == "memory.min of /kubepods"
 
 
 def process(folder: Path, number: str, name: bytes, pod: bytes = b"burstable/pod1", user: str = "0") -> None:

@@ -125,3 +125,10 @@ def test_pods_that_are_not_listed_forget_nothing() -> None:
     memory, _ = with_known_cpus(OwnCpuMemory(), (pod(),))
     assert with_known_cpus(memory, None) == (memory, None)
     assert with_known_cpus(memory, ())[0].lists == {}
+
+
+def test_pods_that_are_known_to_be_the_same_stay_the_same_tuple() -> None:
+    """What is remembered of them is told by that."""
+    pods = (pod(),)
+    memory, found = with_known_cpus(OwnCpuMemory(), pods)
+    assert found is pods and with_known_cpus(memory, pods)[1] is pods

@@ -16,6 +16,10 @@ from model.topology import parse_cpus
 V1 = RootKnobs.of(Layout("/kubepods"))
 V2 = RootKnobs.of(Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD))
 MEMORY = Knob("/kubepods/besteffort/podx", "memory", "memory.limit_in_bytes")
+BATCH_IDENTITY = Knob("/kubepods/besteffort/podx", "cpu", "cpu.bvt_warp_ns")
+ONLINE_IDENTITY = Knob("/kubepods/burstable/podx", "cpu", "cpu.bvt_warp_ns")
+BATCH_SCORE = Knob("/kubepods/besteffort/podx/c", "memory", "oom_score_adj")
+ONLINE_SCORE = Knob("/kubepods/burstable/podx/c", "memory", "oom_score_adj")
 GONE = Missing("/kubepods/besteffort/podx", Absence.GONE, "no such file")
 
 
@@ -51,10 +55,19 @@ def test_looser(one: Value, other: Value, expected: bool) -> None:
         (V2.cpuset, "", "0", True),
         (V2.cpuset, "0", "", False),
         (V2.cpuset, "", "", False),
+        (BATCH_IDENTITY, 0, -1, True),
+        (BATCH_IDENTITY, -1, 0, False),
+        (ONLINE_IDENTITY, 2, 0, False),
+        (ONLINE_IDENTITY, -1, 0, True),
+        (ONLINE_IDENTITY, 2, 2, False),
+        (BATCH_SCORE, 999, 1000, True),
+        (BATCH_SCORE, 1000, 999, False),
+        (ONLINE_SCORE, 200, -997, True),
+        (ONLINE_SCORE, -1, 0, False),
     ],
 )
 def test_gives_more(knob: Knob, one: Value, other: Value, expected: bool) -> None:
-    """Not idle is more than idle; a v2 cgroup without CPUs of its own has its parent's, a v1 one has none."""
+    """Not idle is more than idle; a lower score is safer; a lower identity gives an online pod less, a higher one best effort more; a v2 cgroup without CPUs of its own has its parent's, a v1 one has none."""
     assert gives_more(knob, one, other) is expected
 
 

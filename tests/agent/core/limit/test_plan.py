@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent.core.limit.plan import Write, plan
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import cpuset_knob, pids_knob, quota_knob
+from agent.core.observe.knobs import cpu_qos_knob, cpuset_knob, pids_knob, quota_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from model.decision import Decision, Term, Unit
@@ -74,3 +74,23 @@ def test_the_original_of_a_child(root: KnobReading, pod: KnobReading, original: 
     """A cgroup that was made while best effort was confined never held anything but our list."""
     wanted = {ROOT: limit(ROOT, "0"), POD: limit(POD, "0", inherits=ROOT)}
     assert {write.original for write in plan(wanted, {ROOT: root, POD: pod}) if write.knob == POD} == {original}
+
+
+INHERITED: dict[str, tuple[KnobReading, KnobReading, list[tuple[int, int | None]]]] = {
+    "born with the value": (KnobReading(2, 2, 0), KnobReading(2), [(2, 0)]),
+    "it was written before": (KnobReading(2, 2, 0), KnobReading(2, 2, 0), []),
+    "born with another": (KnobReading(2, 2, 0), KnobReading(1), [(2, None)]),
+    "nobody knows what its parent was": (KnobReading(2), KnobReading(2), []),
+}
+
+
+@pytest.mark.parametrize(("parent", "own", "expected"), INHERITED.values(), ids=INHERITED)
+def test_what_a_cgroup_is_born_with(
+    parent: KnobReading, own: KnobReading, expected: list[tuple[int, int | None]]
+) -> None:
+    """It is written once, with what its parent was before us: nothing else would give it back."""
+    above = cpu_qos_knob(LAYOUT, "/kubepods/podx", "cpu.bvt_warp_ns")
+    below = cpu_qos_knob(LAYOUT, "/kubepods/podx/c", "cpu.bvt_warp_ns")
+    wanted = {above: limit(above, 2), below: limit(below, 2, inherits=above)}
+    found = plan(wanted, {above: parent, below: own})
+    assert [(write.value, write.original) for write in found if write.knob == below] == expected

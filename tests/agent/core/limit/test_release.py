@@ -50,6 +50,12 @@ def test_a_list_counts_by_its_cpus() -> None:
     assert [to_original(root, cpus, 1.0).decision.value for cpus in ("0-7", "", "3")] == [8, 0, 1]
 
 
+def test_an_identity_of_minus_one_is_no_limit() -> None:
+    """As one of 2."""
+    knob = Knob(POD, "cpu", "cpu.bvt_warp_ns")
+    assert [to_original(knob, value, 1.0).decision.terms[0].name for value in (-1, 2)] == ["released"] * 2
+
+
 STAYS: dict[str, tuple[Knob, bool]] = {
     "the quota of best effort": (quota_knob(V1, V1.best_effort), False),
     "its CPUs": (cpuset_knob(V1, V1.best_effort), False),

@@ -47,9 +47,9 @@ def test_each_file_has_one_row() -> None:
 def test_rows(row: KnobRow) -> None:
     """What can be unlimited says how; bytes alone are reclaimed; what lower values loosen is a number or bytes."""
     assert row_of(Knob("/a", row.controller, row.file)) is row
-    assert row.neutral is not None or row.form in (Form.NUMBER, Form.CPUS)
+    assert row.neutral is not None or row.form in (Form.NUMBER, Form.CPUS, Form.SIGNED)
     assert not row.reclaims or row.form in (Form.BYTES, Form.BYTES_V1)
-    assert row.more is More.HIGHER or row.form in (Form.NUMBER, Form.BYTES)
+    assert row.more is More.HIGHER or row.form in (Form.NUMBER, Form.BYTES, Form.PERCENT, Form.SIGNED)
 
 
 def test_owner() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from agent.core.observe.knobs import (
     RootKnobs,
+    cpu_qos_knob,
+    is_below_best_effort,
     is_of_kubelet,
     memory_knob,
     memory_qos_knob,
@@ -24,6 +26,9 @@ V2 = RootKnobs.of(SYSTEMD)
 V1_MEMORY = memory_knob(Layout("/kubepods"), "/kubepods/besteffort/podx")
 V2_MEMORY = memory_knob(SYSTEMD, "/kubepods.slice/podx")
 V2_KEPT = memory_qos_knob(SYSTEMD, "/kubepods.slice/podx", "memory.min")
+
+V1_IDENTITY = cpu_qos_knob(Layout("/kubepods"), "/kubepods/besteffort/podx", "cpu.bvt_warp_ns")
+V2_CLAMP = cpu_qos_knob(SYSTEMD, "/kubepods.slice/podx", "cpu.uclamp.max")
 
 
 def test_what_is_owned() -> None:
@@ -73,6 +78,10 @@ def test_what_is_owned() -> None:
         (V2_KEPT, b"4096\n", 4096),
         (V1.pids, b"max\n", -1),
         (V2.pids, b"16384\n", 16_384),
+        (V1_IDENTITY, b"-1\n", -1),
+        (V1_IDENTITY, b"2\n", 2),
+        (V2_CLAMP, b"max\n", 100),
+        (V2_CLAMP, b"20.00\n", 20),
     ],
 )
 def test_reading(knob: Knob, text: bytes, value: Value) -> None:
@@ -150,3 +159,24 @@ def test_whose_word_a_quota_is(layout: Layout) -> None:
             assert not is_of_kubelet(memory_knob(layout, cgroup), 50_000)
     for cgroup in (layout.pod(KubernetesQoS.BEST_EFFORT, "u1"), layout.best_effort, layout.burstable, layout.root):
         assert not is_of_kubelet(quota_knob(layout, cgroup), 50_000)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "expected"),
+    [
+        ("/kubepods/besteffort", True),
+        ("/kubepods/besteffort/podx/c", True),
+        ("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podx.slice", True),
+        ("/kubepods/burstable/podx", False),
+        ("/kubepods/podbesteffort", False),
+    ],
+)
+def test_below_best_effort(cgroup: str, expected: bool) -> None:
+    """By the names that kubelets give."""
+    assert is_below_best_effort(Knob(cgroup, "cpu", "cpu.bvt_warp_ns")) is expected
+
+
+@pytest.mark.parametrize(("value", "text"), [(-1, "-1"), (2, "2")])
+def test_an_identity_is_no_limit(value: int, text: str) -> None:
+    """-1 is a value as any other."""
+    assert text_of(V1_IDENTITY, value) == text

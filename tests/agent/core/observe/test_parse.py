@@ -47,6 +47,10 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("largest counter", parse.counter, b"9223372036854775807\n", (1 << 63) - 1),
     ("whole number", parse.whole_number, b"123\n", 123),
     ("no limit on v1", parse.whole_number, b"-1\n", -1),
+    ("percent", parse.whole_percent, b"20.00\n", 20),
+    ("percent, cut", parse.whole_percent, b"12.99\n", 12),
+    ("percent without a fraction", parse.whole_percent, b"0\n", 0),
+    ("all of it", parse.whole_percent, b"max\n", 100),
     ("cpuacct.usage", parse.v1_cpu_time, b"812345678901\n", (812345678901, None)),
     ("v2 cpu.stat", parse.v2_cpu_time, V2_CPU_STAT, (123456000, CpuThrottling(10, 3, 4567))),
     (
@@ -148,6 +152,7 @@ GARBAGE: list[tuple[Callable[[bytes], Any], bytes]] = [
     ),
     *((parse.counter, text) for text in (b"-1\n", b"+5\n", b"9223372036854775808\n", "٣".encode(), b"9" * 400)),
     *((parse.whole_number, text) for text in (b"", b"max\n", b"--1", b"-", b"1e3", b"-9223372036854775808")),
+    *((parse.whole_percent, text) for text in (b"", b"-1", b"101.00", b"1000", b"x.00", b"5.x", b".5", b"\xd9\xa3")),
     (parse.v2_cpu_time, b"usage_usec 12"),
     (parse.v2_cpu_time, b"user_usec 12\n"),
     (parse.v2_cpu_time, b"usage_usec 9223372036854775807\n"),

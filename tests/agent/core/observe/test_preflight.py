@@ -51,6 +51,12 @@ CASES: dict[str, tuple[str, dict[str, object], Severity, str]] = {
     "a read-only tree": ("control files", {"unwritable": ("cpu.max",)}, Severity.REFUSED, "only mode observe"),
     "no cpu.idle": ("cpu.idle", {"knobs": frozenset({"memory.high"})}, Severity.LIMITED, "smallest weight"),
     "no memory.high": ("memory.high", {"knobs": frozenset({"cpu.idle"})}, Severity.LIMITED, "evicted, not slowed"),
+    "a kubelet with memory QoS": (
+        "memory QoS of the kubelet",
+        {"memory_kept": "memory.low of /kubepods/burstable"},
+        Severity.OK,
+        "memory.low of /kubepods/burstable",
+    ),
     "no pressure": ("pressure (PSI)", {"pressure": False}, Severity.LIMITED, "each 100 ms"),
     "no capability for short windows": ("pressure (PSI)", {"capabilities": 0}, Severity.LIMITED, "after 2 s"),
     "unknown capabilities": ("pressure (PSI)", {"capabilities": None}, Severity.LIMITED, "CAP_SYS_RESOURCE"),
