@@ -46,8 +46,12 @@ class FreeCpus(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def free_cpus(node: NodeCpus, bound: Iterable[BoundCpus], rules: CpuRules) -> FreeCpus:
-    """What a node has left beside CPUs that pods have already; the kubelet's policy comes before the label's."""
-    layout, taken, cores, nodes = node.layout, node.kept, 0, 0
+    """What a node has left beside CPUs that pods have already; the kubelet's policy comes before the label's.
+
+    An agent's word of more CPUs than the Node has is none: whoever has its token cannot change what the kubelet tells,
+    and what choosing costs grows with the square of CPUs, cores and NUMA nodes.
+    """
+    layout, taken, cores, nodes = _believed(node.layout, rules), node.kept, 0, 0
     for each in bound:
         taken |= each.cpus
         if each.exclusive is ExclusivePolicy.PCPU_LEVEL:
@@ -58,6 +62,12 @@ def free_cpus(node: NodeCpus, bound: Iterable[BoundCpus], rules: CpuRules) -> Fr
     for _, mask in layout.nodes:
         every |= mask
     return FreeCpus(layout, every & ~taken, cores, nodes, rules.strategy, node.policy or rules.policy)
+
+
+def _believed(layout: CpuLayout, rules: CpuRules) -> CpuLayout:
+    if rules.most is None or sum(core.bit_count() for core in layout.cores) <= rules.most:
+        return layout
+    return CpuLayout()
 
 
 def asked_of(request: CpuRequest, node: FreeCpus) -> CpuRequest | str:

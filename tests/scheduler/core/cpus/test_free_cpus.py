@@ -44,6 +44,16 @@ def test_free() -> None:
     assert found.barred(ExclusivePolicy.NUMA_NODE_LEVEL) == cpus("2-3,6-7")
 
 
+@pytest.mark.parametrize(
+    ("most", "expected"), [(None, LAYOUT), (8, LAYOUT), (9, LAYOUT), (7, CpuLayout()), (0, CpuLayout())]
+)
+def test_more_cpus_than_the_node_has(most: int | None, expected: CpuLayout) -> None:
+    """Whoever has the token of an agent writes what its machine is like; how many CPUs it has says the kubelet."""
+    found = free_cpus(NodeCpus(LAYOUT), (), CpuRules(most=most))
+    assert found.layout == expected and bool(found.free) == bool(expected.cores)
+    assert (asked_of(CpuRequest(2), found) == INVALID_TOPOLOGY) == (not expected.cores)
+
+
 def test_the_kubelets_policy_comes_first() -> None:
     """A kubelet that keeps to whole cores does so whatever the label says."""
     assert free_cpus(NodeCpus(LAYOUT, policy=FULL), (), CpuRules(SPREAD)).policy is FULL
