@@ -45,13 +45,14 @@ def test_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "expected"), [(None, LAYOUT), (8, LAYOUT), (9, LAYOUT), (7, CpuLayout()), (0, CpuLayout())]
+    ("cpus_told", "most", "believed"), [(128, None, True), (128, 128, True), (128, 127, False), (64, 1, True)]
 )
-def test_more_cpus_than_the_node_has(most: int | None, expected: CpuLayout) -> None:
+def test_more_cpus_than_the_node_has(cpus_told: int, most: int | None, believed: bool) -> None:
     """Whoever has the token of an agent writes what its machine is like; how many CPUs it has says the kubelet."""
-    found = free_cpus(NodeCpus(LAYOUT), (), CpuRules(most=most))
-    assert found.layout == expected and bool(found.free) == bool(expected.cores)
-    assert (asked_of(CpuRequest(2), found) == INVALID_TOPOLOGY) == (not expected.cores)
+    told = machine(2, cpus_told // 2, 1)
+    found = free_cpus(NodeCpus(told), (), CpuRules(most=most))
+    assert found.layout == (told if believed else CpuLayout()) and bool(found.free) == believed
+    assert (asked_of(CpuRequest(2), found) == INVALID_TOPOLOGY) != believed
 
 
 def test_the_kubelets_policy_comes_first() -> None:
