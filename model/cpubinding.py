@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from model.topology import Processor
+from model.topology import Processor, cpu_ranges
 
 CPUS_LIMIT = 8_192
 """CPUs are numbered below it; Linux counts to as many at most (NR_CPUS)."""
@@ -76,10 +76,14 @@ class NodeCpus(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class CpuRules(msgspec.Struct, frozen=True, cache_hash=True):
-    """What a Node's labels say: a policy for every pod there, and which NUMA node is taken first."""
+    """What a Node's labels say: a policy for every pod there, and which NUMA node is taken first.
+
+    `most` is how many CPUs the Node has by its kubelet's word, None where that is not told.
+    """
 
     policy: BindPolicy | None = None
     strategy: NumaStrategy = NumaStrategy.LEAST_ALLOCATED
+    most: int | None = None
 
 
 class BoundCpus(msgspec.Struct, frozen=True):
@@ -106,6 +110,15 @@ def mask_of(cpus: Iterable[int]) -> int:
     mask = 0
     for cpu in cpus:
         mask |= 1 << cpu if cpu < CPUS_LIMIT else 0
+    return mask
+
+
+def mask_of_list(text: str) -> int:
+    """The mask of a Linux CPU list, at a cost by its length, however many CPUs it names. Raises ValueError."""
+    mask = 0
+    for first, last in cpu_ranges(text):
+        end = min(last + 1, CPUS_LIMIT)
+        mask |= (1 << end) - (1 << first) if first < end else 0
     return mask
 
 

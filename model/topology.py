@@ -117,12 +117,13 @@ class NodeTopology(msgspec.Struct, frozen=True):
     kubelet: KubeletCpus | None = None
 
 
-def parse_cpus(text: str) -> tuple[int, ...]:
-    """The CPUs of a Linux CPU list such as `0-3,8`, ascending; none for an empty one. Raises ValueError.
+def cpu_ranges(text: str) -> list[tuple[int, int]]:
+    """The first and last CPU of each range of a Linux CPU list such as `0-3,8`, as they stand there; none for an empty
+    one. Raises ValueError.
 
     Source: cpuset(7), List format.
     """
-    found: set[int] = set()
+    found: list[tuple[int, int]] = []
     named = 0
     for part in text.strip().split(",") if text.strip() else ():
         match = _RANGE.fullmatch(part.strip())
@@ -130,6 +131,14 @@ def parse_cpus(text: str) -> tuple[int, ...]:
         named += last - first + 1
         if first > last or last > _LARGEST_CPU or named > _LARGEST_CPU + 1:
             raise ValueError(f"{text[:60]!r} is not a CPU list; write numbers and ranges such as 0-3,8")
+        found.append((first, last))
+    return found
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The CPUs of a Linux CPU list, ascending; none for an empty one. Raises ValueError."""
+    found: set[int] = set()
+    for first, last in cpu_ranges(text):
         found.update(range(first, last + 1))
     return tuple(sorted(found))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from kube.objects import NodeMetric
+from kube.objects import NodeMetric, NodeResourceTopology
 from model.explain import sentence
 from model.workload import WorkloadId
 from scheduler.cache import facts
@@ -54,17 +54,17 @@ class Loop:
         self._clock = clock
         self._debounce = settings.debounce_seconds
         self._inbox: deque[facts.Fact] = deque()
-        self._metrics: dict[str, facts.Fact] = {}
+        self._of_agents: dict[tuple[type, str], facts.Fact] = {}
         self._signal = asyncio.Event()
         self._draining = False
         self._told_errors: set[str] = set()
 
     def enqueue(self, fact: facts.Fact) -> None:
-        """Hand in a fact for the next turn. Of a NodeMetric the newest word counts, however fast an agent writes it."""
-        if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric):
-            name = fact.change.object.metadata.name
-            self._metrics.pop(name, None)
-            self._metrics[name] = fact
+        """Hand in a fact for the next turn. Of what an agent writes the newest word counts, however fast it does."""
+        if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric | NodeResourceTopology):
+            key = type(fact.change.object), fact.change.object.metadata.name
+            self._of_agents.pop(key, None)
+            self._of_agents[key] = fact
         else:
             self._inbox.append(fact)
         self._signal.set()
@@ -93,8 +93,8 @@ class Loop:
     def step(self, group: asyncio.TaskGroup) -> Turn:
         """One turn with all facts so far; its writes run in `group`."""
         self._signal.clear()
-        inbox, self._inbox, metrics, self._metrics = self._inbox, deque(), self._metrics, {}
-        inbox.extend(metrics.values())
+        inbox, self._inbox, of_agents, self._of_agents = self._inbox, deque(), self._of_agents, {}
+        inbox.extend(of_agents.values())
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
         self._publisher.publish(turn, group, self.enqueue)

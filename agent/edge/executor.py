@@ -417,13 +417,28 @@ class KnobExecutor:
 
     def _remember_at_once(self, hints: Mapping[Knob, Value | None]) -> None:
         """As `_remember`, but nobody waits for a disk that does not answer. Raises OSError."""
-        self._require_disk(hints)
-        self._remember(hints)
+        if any(knob not in self._state.originals for knob in hints):
+            self._on_disk(hints, partial(self._remember, hints))
 
-    def _require_disk(self, knobs: Iterable[Knob]) -> None:
-        """Raises OSError where one of them is to be saved and the disk's thread does not come back."""
-        if any(knob not in self._state.originals for knob in knobs) and not self._disk.idle(_DISK_SECONDS):
+    def _on_disk(self, knobs: Iterable[Knob], job: Callable[[], None]) -> None:
+        """Done by the disk's thread, after what waits there. Where it does not come back nobody waits for it.
+
+        Raises OSError.
+        """
+        done, errors = threading.Event(), list[OSError]()
+
+        def run() -> None:
+            try:
+                job()
+            except OSError as error:
+                errors.append(error)
+            finally:
+                done.set()
+
+        if not self._disk.submit(frozenset(knobs), run) or not done.wait(_DISK_SECONDS):
             raise _NotSavedError(errno.EIO, "what it says is not on the disk yet")
+        if errors:
+            raise errors[0]
 
     def _remember(self, hints: Mapping[Knob, Value | None]) -> None:
         """What these knobs said before any of us wrote them: the hint, what the guard found, or what they say now."""
@@ -451,9 +466,10 @@ class KnobExecutor:
         room = max(_MOST_REMEMBERED - len(known), 0)
         new = (child for child in texts if child not in known and _is_nameable(child))
         named = {child: texts[child] for child in sorted(new, key=lambda child: child.cgroup.count("/"))[:room]}
-        self._require_disk(named)
         original = known.get(knob) if is_v1_cpuset(knob) else None
-        self._state.remember({child: text if original is None else original for child, text in named.items()})
+        found = {child: text if original is None else original for child, text in named.items()}
+        if found:
+            self._on_disk(found, partial(self._state.remember, found))
 
     def _sweep(self) -> None:
         """Forget cgroups that are gone, now and then: pods come and go."""

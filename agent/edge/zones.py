@@ -96,13 +96,15 @@ class ZonePublisher:
         elapsed = now - self.written_at
         if elapsed < self._seconds and not due(self._amounts, amounts, elapsed, result.facts.settings.colocation):
             return
-        await self._write(topology.document(result.facts.node, self._topology(result, result.facts.node, info), lent))
+        # It reads a disk, and one that does not answer holds no tick up.
+        kubelet = await asyncio.to_thread(self._kubelet, result.facts.pods or ())
+        told = self._topology(result, result.facts.node, info, kubelet)
+        await self._write(topology.document(result.facts.node, told, lent))
         self._amounts, self.written_at, self.on_node = amounts, now, lent
 
-    def _topology(self, result: TickResult, node: Node, info: CpuInfo) -> NodeTopology:
+    def _topology(self, result: TickResult, node: Node, info: CpuInfo, kubelet: KubeletCpus | Missing) -> NodeTopology:
         """Raises ConfigurationFault naming the annotation or the pod whose CPUs cannot be read."""
         pods = result.facts.pods or ()
-        kubelet = self._kubelet(pods)
         known = None if isinstance(kubelet, Missing) else kubelet
         try:
             pools = share_pools(info, pods, known, topology.unusable_cpus(node, info.processors))

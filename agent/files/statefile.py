@@ -78,7 +78,8 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class StateFile:
-    """Every method may be called from any thread; one that changes something is durable when it returns.
+    """Every method may be called from any thread; one that changes something is durable when it returns, `hold` and
+    `drop` apart, which never wait for the disk.
 
     `problem` is why the newest save failed, empty where it did not.
     Raises ConfigurationFault where the file cannot be kept, belongs to another agent or cannot be understood.
@@ -87,6 +88,8 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock_file = _locked(path)
+        # Saves come one after the other, and a disk may never answer: what is known changes under a lock of its own.
+        self._saving = threading.Lock()
         self._lock = threading.Lock()
         self.problem = ""
         self._texts, self._evictions = self._load()
@@ -102,9 +105,12 @@ class StateFile:
 
     def remember(self, texts: Mapping[Knob, str]) -> None:
         """Keep what these knobs say before they are written; the first word counts. Raises OSError, keeping nothing."""
-        if any(knob not in self._texts for knob in texts):
-            with self._lock:
-                self._save({**texts, **self._texts}, self._evictions)
+        if all(knob in self._texts for knob in texts):
+            return
+        with self._saving:
+            new = {knob: text for knob, text in texts.items() if knob not in self._texts}
+            self._save({**new, **self._texts}, self._evictions)
+            self.hold(new)
 
     def hold(self, texts: Mapping[Knob, str]) -> None:
         """Know these without the disk, where another file has them; the next that is saved has them, too."""
@@ -114,8 +120,9 @@ class StateFile:
     def forget(self, knobs: Iterable[Knob]) -> None:
         """Their cgroups are gone. Raises OSError, forgetting nothing."""
         gone = set(knobs)
-        with self._lock:
+        with self._saving:
             self._save({knob: text for knob, text in self._texts.items() if knob not in gone}, self._evictions)
+            self.drop(gone)
 
     def drop(self, knobs: Iterable[Knob]) -> None:
         """Their files say again what they said at first. Known no more from now on; the next save leaves them out."""
@@ -125,19 +132,21 @@ class StateFile:
 
     def keep(self, evictions: EvictionRecord) -> None:
         """Raises OSError, and then the record before stands."""
-        with self._lock:
+        with self._saving:
             if evictions != self._evictions:
                 self._save(self._texts, evictions)
+                self._evictions = evictions
 
     def save_again(self) -> None:
         """What is known, to learn whether the disk takes it. Raises OSError."""
-        with self._lock:
+        with self._saving:
             self._save(self._texts, self._evictions)
 
     def remove(self) -> None:
         """Everything was put back."""
-        with self._lock:
-            self._texts, self._evictions = {}, EvictionRecord()
+        with self._saving:
+            with self._lock:
+                self._texts, self._evictions = {}, EvictionRecord()
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -154,7 +163,8 @@ class StateFile:
             fix = "mend it or move it away; without it the original limits are unknown"
             raise ConfigurationFault(str(self.path), f"unreadable state file: {error}", fix) from error
 
-    def _save(self, texts: dict[Knob, str], evictions: EvictionRecord) -> None:
+    def _save(self, texts: Mapping[Knob, str], evictions: EvictionRecord) -> None:
+        """Write the file, and nothing else."""
         state = _State.of(texts, evictions)
         try:
             replace_file(self.path, msgspec.json.format(msgspec.json.encode(state)))
@@ -162,7 +172,6 @@ class StateFile:
             self.problem = f"the state file cannot be written: {self.path}: {error.strerror or error}"
             raise
         self.problem = ""
-        self._texts, self._evictions = texts, evictions
 
 
 def guard_file(state_file: Path) -> Path:

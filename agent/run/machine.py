@@ -134,7 +134,8 @@ class AgentMachine:
         """CPUs may come and go. Never returns."""
         while True:
             await asyncio.sleep(_TOPOLOGY_SECONDS)
-            found = self.topology.read()
+            # The kubelet's file lies on a disk, and one that does not answer holds no tick up.
+            found = await asyncio.to_thread(self.topology.read)
             if found != self.cpu_info:
                 self.cpu_info = found
 

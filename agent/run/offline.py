@@ -84,7 +84,8 @@ def restore_all(options: OfflineOptions, *, if_any: bool = False) -> Restored:
         control = ControlFiles(options.cgroup_root, lambda _knob, _texts: None)
         with _alone(control, originals):
             restored = restore(control, originals)
-        for state in (agent, guard):
+        # What the guard found is the agent's own where both changed a file: alone it must not be left.
+        for state in (guard, agent):
             state.remove()
     return restored
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from model.cpubinding import BoundCpus, CpuRequest, ExclusivePolicy, mask_of
+from model.cpubinding import BoundCpus, CpuRequest, ExclusivePolicy, mask_of_list
 from model.qos import PodMemoryQos, PriorityBand, QoSClass
 from model.strategy import BurstPolicy, BurstStrategy
-from model.topology import parse_cpus
 
 
 class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
@@ -105,4 +104,4 @@ class Colocation(msgspec.Struct, frozen=True):
         if not self.cpuset or self.qos_label is QoSClass.BE:
             return None
         exclusive = self.cpus.exclusive if self.cpus is not None else ExclusivePolicy.NONE
-        return BoundCpus(mask_of(parse_cpus(self.cpuset)), exclusive)
+        return BoundCpus(mask_of_list(self.cpuset), exclusive)

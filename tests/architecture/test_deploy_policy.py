@@ -19,6 +19,7 @@ AGENT = "system:serviceaccount:sublet-system:sublet-agent"
 NODE, POD = "/api/v1/nodes/one", "/api/v1/namespaces/default/pods/victim"
 METRIC = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 TOPOLOGY = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies"
+CPU_TOPOLOGY, KUBELET = "node.koordinator.sh/cpu-topology", "kubelet.koordinator.sh/cpu-manager-policy"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 EVENTS = "/api/v1/namespaces/default/events"
 EVICTION: Object = {
@@ -58,9 +59,10 @@ def metric(name: str) -> Object:
     return {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": name}, "spec": {}}
 
 
-def topology(name: str) -> Object:
+def topology(name: str, annotations: Object | None = None, **metadata: Any) -> Object:
     kind, version = "NodeResourceTopology", "topology.node.k8s.io/v1alpha1"
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "topologyPolicies": ["None"], "zones": []}
+    metadata |= {"name": name, "annotations": annotations or {}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "topologyPolicies": ["None"], "zones": []}
 
 
 def event(host: str) -> Object:
@@ -80,6 +82,7 @@ OWN = {
     "annotates its node": Write("merge", NODE, annotated("node.koordinator.sh/cpu-normalization-ratio")),
     "creates its NodeMetric": Write("POST", METRIC, metric("one")),
     "creates its topology": Write("POST", TOPOLOGY, topology("one")),
+    "tells of its CPUs": Write("POST", TOPOLOGY, topology("one", {CPU_TOPOLOGY: "{}", KUBELET: "{}"})),
     "tells why a pod goes": Write("merge", POD, annotated("sublet.dev/eviction")),
     "evicts a pod": Write("POST", f"{POD}/eviction", EVICTION),
     "records an event": Write("POST", EVENTS, event("one")),
@@ -380,6 +383,34 @@ def test_an_event_of_others_cannot_be_taken_over(api: Api) -> None:
         code, message = send(api, agent_of("one"), Write("merge", f"{EVENTS}/kept-two", body))
         assert code == 422 and "the agent of node one may not speak for another node" in message
     assert send(api, agent_of("one"), Write("merge", f"{EVENTS}/kept-one", {"count": 2})) == (200, "")
+
+
+OF_TOPOLOGIES: dict[str, tuple[Object, str]] = {
+    "what it has to say": ({"annotations": {CPU_TOPOLOGY: "{}", KUBELET: "{}"}}, ""),
+    "something of its own away": ({"annotations": {CPU_TOPOLOGY: None}}, ""),
+    "something else": ({"annotations": {"node.koordinator.sh/x": "x" * 200_000}}, "its own annotations of a"),
+    "what others wrote": ({"annotations": {"kept": "no"}}, "its own annotations of a"),
+    "a kubelet's policy that leaves no room": ({"annotations": {KUBELET: "x" * 16_385}}, "at most 16384 characters"),
+    "notes on fields that leave no room": (managed(700)["metadata"], "at most 131072 characters"),
+    "that nobody can delete it": ({"finalizers": ["example.com/mine"]}, "changes no finalizers"),
+}
+"""What is written into the metadata of a node's NodeResourceTopology, and why it is refused."""
+
+
+@pytest.mark.parametrize(("metadata", "told"), OF_TOPOLOGIES.values(), ids=OF_TOPOLOGIES)
+def test_what_a_token_leaves_in_a_topology(api: Api, metadata: Object, told: str) -> None:
+    """The true agent can write it again, and people can delete it."""
+    if api.call("GET", f"{TOPOLOGY}/three")[0] == 404:
+        api.post(TOPOLOGY, topology("three", {"kept": "yes", CPU_TOPOLOGY: '{"detail": []}'}))
+    code, message = send(api, agent_of("three"), Write("merge", f"{TOPOLOGY}/three", {"metadata": metadata}))
+    assert (code == 422 and told in message) if told else code == 200, message
+
+
+@pytest.mark.parametrize("metadata", [{"annotations": {"x": "y"}}, {"finalizers": ["example.com/mine"]}])
+def test_a_topology_that_is_made_so(api: Api, metadata: Object) -> None:
+    """Nor is one made that way."""
+    code, message = send(api, agent_of("one"), Write("POST", TOPOLOGY, topology("one", **metadata)))
+    assert code == 422 and "NodeResourceTopology" in message, message
 
 
 def evicts(api: Api, pod: str) -> tuple[int, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.cpubinding import CPUS_LIMIT, CpuLayout, cpus_in, layout_of, mask_of
-from model.topology import Processor
+from model.cpubinding import CPUS_LIMIT, CpuLayout, cpus_in, layout_of, mask_of, mask_of_list
+from model.topology import Processor, parse_cpus
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,12 @@ def test_mask(cpus: tuple[int, ...], mask: int) -> None:
     """There and back; what no machine has is left out."""
     assert mask_of(cpus) == mask
     assert tuple(cpus_in(mask)) == tuple(sorted({cpu for cpu in cpus if cpu < CPUS_LIMIT}))
+
+
+@pytest.mark.parametrize("text", ["", "0", "0-3,8", "5,3,3-4", "8191", "8190-8193", "8192-65535", "0-65535"])
+def test_mask_of_a_list(text: str) -> None:
+    """The same as of its CPUs, one by one."""
+    assert mask_of_list(text) == mask_of(parse_cpus(text))
 
 
 def test_layout() -> None:

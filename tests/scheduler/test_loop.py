@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from dream_loop import dream
@@ -12,6 +14,7 @@ from scheduler_builders import raw_node, raw_pod
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
 
 from kube import objects
+from kube.dialects.koordinator.topology import ANNOTATION_CPU_TOPOLOGY
 from kube.informer import Change, ChangeKind
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
@@ -71,17 +74,25 @@ def test_without_the_lease_nothing_is_decided_and_the_loop_is_alive() -> None:
     dream(body())
 
 
-def test_of_a_nodemetric_the_newest_word_is_read() -> None:
+def metric(node: str, word: int) -> objects.NodeMetric:
+    return objects.NodeMetric(objects.Metadata(node), None, f"word {word}")
+
+
+def topology(node: str, word: int) -> objects.NodeResourceTopology:
+    return objects.NodeResourceTopology(objects.Metadata(node, annotations={ANNOTATION_CPU_TOPOLOGY: f"word {word}"}))
+
+
+@pytest.mark.parametrize("of_agent", [metric, topology])
+def test_of_what_an_agent_writes_the_newest_word_is_read(of_agent: Callable[[str, int], Any]) -> None:
     """An agent that writes faster than words are read makes none of them wait, and one turn no longer."""
 
     async def body() -> None:
         loop = loop_of(FakeBinder(), FakeClock(), [True])
         for node, word in itertools.product(("n1", "n2"), range(1_000)):
-            metric = objects.NodeMetric(objects.Metadata(node), None, f"word {word}")
-            loop.enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric)))
+            loop.enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, of_agent(node, word))))
         loop.enqueue(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
         async with asyncio.TaskGroup() as group:
             turn = loop.step(group)
-        assert [refusal.kind for refusal in turn.refusals] == ["NodeMetric"] * 2
+        assert [refusal.kind for refusal in turn.refusals] == [type(of_agent("n1", 0)).__name__] * 2
 
     asyncio.run(body())

@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import cpuset_knob
+from agent.core.observe.knobs import cpuset_knob, is_v1_cpuset
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Knob, Missing, Observation, Places
+from agent.core.observe.observation import Knob, Missing, Observation, Places, Value
 from model.decision import Decision, TermSum, Unit
 from model.pod.pod import Pod
 from model.qos import QoSClass
@@ -76,7 +76,7 @@ def own_cpus(
     for claim in _claims(layout, observation, pods, processors):
         for knob in _containers(layout, observation.places, claim.pod):
             reading = observation.knobs.get(knob)
-            if reading is None or isinstance(reading.kernel, Missing):
+            if reading is None or isinstance(reading.kernel, Missing) or _is_unborn(knob, reading.kernel):
                 continue
             held = parse_cpus(str(reading.kernel)) if claim.problem else claim.cpus
             found.append(_limit(knob, claim, held, observation.at_seconds))
@@ -123,6 +123,11 @@ def _containers(layout: Layout, places: Places, pod: Pod) -> Iterator[Knob]:
     place = places.pods.get(pod.uid)
     if place is not None and not place.path.startswith(f"{layout.best_effort}/"):
         yield from (cpuset_knob(layout, path) for path in place.containers.values())
+
+
+def _is_unborn(knob: Knob, kernel: Value) -> bool:
+    """A v1 list is empty until the runtime fills it: nobody could give that back once processes are there."""
+    return is_v1_cpuset(knob) and kernel == ""
 
 
 def _limit(knob: Knob, claim: _Claim, held: tuple[int, ...], now: float) -> Limit:

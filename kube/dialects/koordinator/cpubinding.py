@@ -34,11 +34,12 @@ from model.cpubinding import (
     cpus_in,
     layout_of,
     mask_of,
+    mask_of_list,
 )
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.qos import PriorityBand, QoSClass
-from model.topology import Processor, format_cpus, parse_cpus
+from model.topology import Processor, format_cpus
 
 ANNOTATION_RESOURCE_SPEC = "scheduling.koordinator.sh/resource-spec"
 LABEL_BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
@@ -128,12 +129,13 @@ def resource_status(layout: CpuLayout, cpus: int) -> str:
     return msgspec.json.encode({"cpuset": format_cpus(cpus_in(cpus)), "numaNodeResources": numa}).decode()
 
 
-def cpu_rules(labels: Mapping[str, str]) -> CpuRules:
-    """By a Node's labels; what they do not say, or in words that are unknown, is as Koordinator has it by default."""
+def cpu_rules(labels: Mapping[str, str], cpu_millis: int) -> CpuRules:
+    """By a Node's labels and its own CPU; what labels do not say, or in words that are unknown, is as Koordinator has
+    it by default."""
     policies = {"FullPCPUsOnly": BindPolicy.FULL_PCPUS, "SpreadByPCPUs": BindPolicy.SPREAD_BY_PCPUS}
     most = labels.get(LABEL_STRATEGY) == NumaStrategy.MOST_ALLOCATED
     strategy = NumaStrategy.MOST_ALLOCATED if most else NumaStrategy.LEAST_ALLOCATED
-    return CpuRules(policies.get(labels.get(LABEL_BIND_POLICY, "")), strategy)
+    return CpuRules(policies.get(labels.get(LABEL_BIND_POLICY, "")), strategy, -(-cpu_millis // 1000))
 
 
 def node_cpus(source: objects.NodeResourceTopology) -> NodeCpus:
@@ -172,7 +174,7 @@ def _allocations(told: Mapping[str, str], where: str) -> list[_Allocation]:
 
 def _mask(text: str, where: str) -> int:
     try:
-        return mask_of(parse_cpus(text))
+        return mask_of_list(text)
     except ValueError as error:
         raise ConfigurationFault(where, str(error)) from error
 

@@ -165,16 +165,18 @@ def node(source: objects.Node) -> Node:
     """Raises ConfigurationFault naming the node and the resource that cannot be read."""
     metadata = source.metadata
     where = f"Node {metadata.name}: status"
+    capacity = parse_resources(source.status.capacity or {}, f"{where}.capacity")
+    allocatable = parse_resources(source.status.allocatable or {}, f"{where}.allocatable")
     return Node(
         name=metadata.name,
-        capacity=parse_resources(source.status.capacity or {}, f"{where}.capacity"),
-        allocatable=parse_resources(source.status.allocatable or {}, f"{where}.allocatable"),
+        capacity=capacity,
+        allocatable=allocatable,
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
         taints=tuple(Taint(item.key, item.value, _effect(item.effect)) for item in source.spec.taints or []),
         unschedulable=source.spec.unschedulable,
         uid=metadata.uid,
-        cpu_rules=cpu_rules(metadata.labels or {}),
+        cpu_rules=cpu_rules(metadata.labels or {}, max(capacity[CPU], allocatable[CPU])),
     )
 
 

@@ -24,6 +24,9 @@ NOT_ENOUGH = "not enough cpus available to satisfy request"
 REASONS = (INVALID_TOPOLOGY, POLICY_CONFLICT, SMT_ALIGNMENT, NOT_ENOUGH)
 """Koordinator's words (pkg/scheduler/plugins/nodenumaresource/plugin.go, cpu_accumulator.go)."""
 
+_CHEAP_CPUS = 64
+"""So many cost next to nothing, whatever is said of them: a Node may say less than its machine has."""
+
 
 class FreeCpus(msgspec.Struct, frozen=True, cache_hash=True):
     """Masks of one node's CPUs: `free` ones, and those on cores or NUMA nodes that exclusive pods are on.
@@ -46,8 +49,12 @@ class FreeCpus(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def free_cpus(node: NodeCpus, bound: Iterable[BoundCpus], rules: CpuRules) -> FreeCpus:
-    """What a node has left beside CPUs that pods have already; the kubelet's policy comes before the label's."""
-    layout, taken, cores, nodes = node.layout, node.kept, 0, 0
+    """What a node has left beside CPUs that pods have already; the kubelet's policy comes before the label's.
+
+    An agent's word of many more CPUs than the Node has is none: whoever has its token cannot change what the kubelet
+    tells, and what choosing costs grows with the square of CPUs, cores and NUMA nodes.
+    """
+    layout, taken, cores, nodes = _believed(node.layout, rules), node.kept, 0, 0
     for each in bound:
         taken |= each.cpus
         if each.exclusive is ExclusivePolicy.PCPU_LEVEL:
@@ -58,6 +65,12 @@ def free_cpus(node: NodeCpus, bound: Iterable[BoundCpus], rules: CpuRules) -> Fr
     for _, mask in layout.nodes:
         every |= mask
     return FreeCpus(layout, every & ~taken, cores, nodes, rules.strategy, node.policy or rules.policy)
+
+
+def _believed(layout: CpuLayout, rules: CpuRules) -> CpuLayout:
+    if rules.most is None or sum(core.bit_count() for core in layout.cores) <= max(rules.most, _CHEAP_CPUS):
+        return layout
+    return CpuLayout()
 
 
 def asked_of(request: CpuRequest, node: FreeCpus) -> CpuRequest | str:

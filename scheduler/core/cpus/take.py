@@ -5,10 +5,14 @@ Source: Koordinator pkg/scheduler/plugins/nodenumaresource/cpu_accumulator.go. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from model.cpubinding import BindPolicy, CpuLayout, CpuRequest, NumaStrategy
 from scheduler.core.cpus.free_cpus import FreeCpus
+
+_LAYOUTS = 64
+"""Nodes of one model have the same."""
 
 
 def take(node: FreeCpus, request: CpuRequest) -> int:
@@ -111,12 +115,11 @@ class _Nearness:
     """Order of cores: most CPUs of the pod on the socket, the strategy's socket and NUMA node, the fullest core."""
 
     def __init__(self, node: FreeCpus, left: int, found: int) -> None:
-        self._layout, self._left, self._found = node.layout, left, found
+        self._where, self._left, self._found = _where(node.layout), left, found
         self._sign = _sign(node.strategy)
 
     def __call__(self, core: int) -> tuple[int, ...]:
-        number, socket = _holding(self._layout.sockets, core)
-        _, numa = _holding(self._layout.nodes, core)
+        (number, socket), numa = self._where[core]
         return (
             -(socket & self._found).bit_count(),
             self._sign * (socket & self._left).bit_count(),
@@ -129,10 +132,10 @@ class _Nearness:
 
 def _nodes(node: FreeCpus, usable: int) -> Iterator[int]:
     """NUMA nodes as the strategy takes them: by their usable CPUs, then by those of their socket."""
-    sign, layout = _sign(node.strategy), node.layout
+    sign, layout, sockets = _sign(node.strategy), node.layout, _sockets_of(node.layout)
 
     def rank(numa: tuple[int, int]) -> tuple[int, ...]:
-        _, socket = _holding(layout.sockets, numa[1])
+        socket = sockets[numa[0]]
         return sign * (numa[1] & usable).bit_count(), sign * (socket & node.free).bit_count(), numa[0]
 
     return (mask for _, mask in sorted(layout.nodes, key=rank))
@@ -151,6 +154,18 @@ def _sign(strategy: NumaStrategy) -> int:
 def _first(domains: Iterable[int], usable: int, count: int) -> int:
     """The first of the domains that has as many usable CPUs, 0 for none."""
     return next((mask for mask in domains if (mask & usable).bit_count() >= count), 0)
+
+
+@lru_cache(maxsize=_LAYOUTS)
+def _sockets_of(layout: CpuLayout) -> Mapping[int, int]:
+    """By number of a NUMA node, its socket's CPUs."""
+    return {number: _holding(layout.sockets, mask)[1] for number, mask in layout.nodes}
+
+
+@lru_cache(maxsize=_LAYOUTS)
+def _where(layout: CpuLayout) -> Mapping[int, tuple[tuple[int, int], int]]:
+    """By core, its socket and the CPUs of its NUMA node."""
+    return {core: (_holding(layout.sockets, core), _holding(layout.nodes, core)[1]) for core in layout.cores}
 
 
 def _holding(groups: Sequence[tuple[int, int]], cpus: int) -> tuple[int, int]:

@@ -495,6 +495,41 @@ def test_a_disk_that_hangs_holds_no_cut_up(node: Node) -> None:
     node.settle()
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_disk_that_hangs_from_now_on_holds_no_cut_up(node: Node) -> None:
+    """Nobody knows of it yet: who needs it finds out without waiting for it."""
+    node.executor.remember(QUOTA)
+    node.say(POD, "9000")
+    node.state.hang()
+    began = time.monotonic()
+    assert node.executor.lower(POD, 5000) is None and node.executor.failed_cuts == 1
+    assert node.executor.lower(QUOTA, 5000) == -1
+    assert time.monotonic() - began < PATIENCE_SECONDS / 2
+    node.state.answer()
+    node.settle()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_disk_that_hangs_keeps_nothing_from_being_given_back(node: Node) -> None:
+    """Neither the tick, which forgets what a file said, nor the brake beside it waits for a save that never ends."""
+    node.executor.remember(QUOTA)
+    new = msgspec.structs.replace(POD, cgroup="/kubepods/besteffort/pody")
+    for knob in (POD, new):
+        node.say(knob, "-1")
+    node.apply(write(5000, knob=POD))
+    node.state.hang()
+    node.apply(write(4000, knob=new))
+    began = time.monotonic()
+    (outcome,) = node.apply(msgspec.structs.replace(write(-1, knob=POD), gives_back=True))
+    assert (outcome.error, node.said(POD), POD in node.state.originals) == ("", "-1", False)
+    assert node.executor.lower(QUOTA, 5000) == -1
+    assert time.monotonic() - began < PATIENCE_SECONDS / 2
+    node.state.answer()
+    node.settle()
+    node.restart()
+    assert set(node.state.originals) == {QUOTA}
+
+
 def test_the_first_cut_needs_no_disk(node: Node) -> None:
     """What was remembered at the start is enough; a disk that refuses even that is told of later."""
     node.executor.remember(QUOTA)

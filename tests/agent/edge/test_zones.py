@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -384,3 +385,23 @@ def test_an_unreadable_cpu_manager_state(tmp_path: Path, build: Any) -> None:
         assert rig.api.lent()[BATCH_CPU] == "700"
 
     play(tmp_path, build, scene, kubelet=lambda pods: Missing("/state", Absence.UNREADABLE))
+
+
+def test_a_disk_of_the_kubelet_that_does_not_answer(tmp_path: Path, build: Any) -> None:
+    """Ticks go on; it is written once the disk answers."""
+    asked, answers = threading.Event(), threading.Event()
+
+    def kubelet(pods: Iterable[Pod]) -> KubeletCpus:
+        asked.set()
+        assert answers.wait(20), "the event loop waits with it"
+        return KubeletCpus()
+
+    async def scene(rig: Rig) -> None:
+        giving = asyncio.create_task(rig.give(0))
+        await rig.until(asked.is_set)
+        assert rig.api.document is None
+        answers.set()
+        await giving
+        assert rig.api.lent()[BATCH_CPU] == "700"
+
+    play(tmp_path, build, scene, kubelet=kubelet)

@@ -96,6 +96,31 @@ def test_restore_after_the_guard(node: Node) -> None:
     assert not node.state.exists() and not node.guarded.exists()
 
 
+KILLED = """
+import os, runpy, sys
+def hook(event, args):
+    if event == "os.remove" and str(args[0]).endswith(".json"):
+        removed.append(args[0])
+        if len(removed) == 2:
+            os._exit(9)
+removed = []
+sys.addaudithook(hook)
+runpy.run_module("agent", run_name="__main__", alter_sys=True)
+"""
+"""`python -m agent` that is killed as it removes the second of two state files."""
+
+
+def test_restore_that_is_killed_as_it_forgets(node: Node) -> None:
+    """Whichever of the two files is left, what it says is no value of ours."""
+    node.acted(node.state, {KNOBS.quota: "-1"})
+    node.acted(node.guarded, {KNOBS.quota: "50000"})
+    node.say({KNOBS.quota: "40000"})
+    command = [sys.executable, "-c", KILLED, *node.command("--restore")[3:]]
+    assert subprocess.run(command, capture_output=True, timeout=PATIENCE_SECONDS).returncode == 9
+    assert node.said() == FOUND and node.state.exists() != node.guarded.exists()
+    assert node.restore()[0] == 0 and node.said() == FOUND
+
+
 @pytest.mark.parametrize("which", ["agent", "guard", "agent with another state file", "guard with another state file"])
 def test_restore_refuses_while_somebody_acts(node: Node, which: str) -> None:
     """They would write their limits again at once; nothing is changed and nothing forgotten."""

@@ -34,7 +34,7 @@ from agent.core.observe.knobs import (
     WMARK_SCALE_FILE,
 )
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Knob, KnobReading, Missing, Observation
+from agent.core.observe.observation import Knob, KnobReading, Missing, Observation, Places
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
 from model.pod.pod import Pod
@@ -78,7 +78,7 @@ def memory_qos_limits(layout: Layout, observation: Observation, now: MemoryWishe
 
 def tier_limits(layout: Layout, observation: Observation, now: MemoryWishes) -> Iterator[Limit]:
     """Of kubepods and burstable what their pods keep together; priorities of these and of the best-effort root."""
-    kept = _kept_by_class(now) if any(file in now.files for file in _KEPT) else {}
+    kept = _kept_by_class(now, observation.places) if any(file in now.files for file in _KEPT) else {}
     for knob, reading in observation.knobs.items():
         own_tier = knob.cgroup in (layout.root, layout.burstable, layout.best_effort)
         if not own_tier or isinstance(reading.kernel, Missing) or knob.file not in (*_KEPT, *_PRIORITIES):
@@ -92,12 +92,13 @@ _PRIORITIES = (USE_PRIORITY_FILE, PRIORITY_FILE)
 _Kept = dict[tuple[KubernetesQoS, str], int]
 
 
-def _kept_by_class(now: MemoryWishes) -> _Kept:
-    """Bytes by Kubernetes class and file."""
+def _kept_by_class(now: MemoryWishes, places: Places) -> _Kept:
+    """Bytes by Kubernetes class and file, of pods that their kubelet admitted: anybody's may name a node and ask for
+    more than it has."""
     found: _Kept = {}
     for pod in now.pods or ():
         qos = now.by_uid.get(pod.uid)
-        if qos is None:
+        if qos is None or pod.uid not in places.pods:
             continue
         for file in _KEPT:
             key = (pod.status.kubernetes_qos, file)

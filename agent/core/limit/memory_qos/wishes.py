@@ -70,9 +70,10 @@ def wishes(known: MemoryWishes, strategy: MemoryQosStrategy, pods: tuple[Pod, ..
 
 
 def _of(pod: Pod, strategy: MemoryQosStrategy) -> MemoryQos | None:
-    """Best effort is never protected."""
+    """Best effort is never protected, nor is who lives on what is lent as mid."""
     qos = strategy.of_pod(pod.colocation.qos, pod.colocation.memory_qos)
-    return replace(qos, min_pct=None, low_pct=None) if qos is not None and pod.best_effort else qos
+    unprotected = pod.best_effort or pod.borrows
+    return replace(qos, min_pct=None, low_pct=None) if qos is not None and unprotected else qos
 
 
 def memory_qos_memory(

@@ -102,6 +102,13 @@ def test_nothing_is_judged_in_the_dark(build: Any) -> None:
     assert own_cpus(V1, seen, (pod(),), ()) == ()
 
 
+def test_a_container_that_is_just_made(build: Any) -> None:
+    """Its v1 list is empty until its runtime fills it, and once there are processes nobody can make it so again; of v2
+    an empty list is every CPU."""
+    assert given(build, (pod(),), kernel="") == ()
+    assert [limit.value for limit in given(build, (pod(),), kernel="", layout=V2)] == ["0-1"]
+
+
 KNOWN: dict[str, tuple[Pod, str]] = {
     "what it says now": (pod(cpuset="2"), "2"),
     "what it said before": (pod(cpuset=""), "0-1"),

@@ -281,7 +281,7 @@ def of_node(row: CoverageRow, told: bool = True) -> Any:
     documents, faults = nodesettings.read(nodesettings.Sources(node=node))
     assert faults == ()
     settings = nodesettings.node_settings(documents, DEFAULTS)
-    return settings, documents.node, usagethresholds.load_limits(node.annotations, "Node n"), cpu_rules(node.labels)
+    return settings, documents.node, usagethresholds.load_limits(node.annotations, "Node n"), cpu_rules(node.labels, 0)
 
 
 BY_OTHERS = ("originExtendedAllocatable", "cpu-normalization-enabled", "enable-numa-reservation")

@@ -90,13 +90,14 @@ def test_status() -> None:
 
 
 def test_rules() -> None:
-    """Of labels that are not there, or not known, Koordinator's defaults hold."""
+    """Of labels that are not there, or not known, Koordinator's defaults hold; how many CPUs there are says the Node."""
     policy, strategy = "node.koordinator.sh/cpu-bind-policy", "node.koordinator.sh/numa-allocate-strategy"
-    assert cpu_rules({}) == cpu_rules({policy: "x", strategy: "x"}) == CpuRules(None, NumaStrategy.LEAST_ALLOCATED)
-    assert cpu_rules({policy: "FullPCPUsOnly", strategy: "MostAllocated"}) == CpuRules(
-        FULL, NumaStrategy.MOST_ALLOCATED
+    least = CpuRules(None, NumaStrategy.LEAST_ALLOCATED, 0)
+    assert cpu_rules({}, 0) == cpu_rules({policy: "x", strategy: "x"}, 0) == least
+    assert cpu_rules({policy: "FullPCPUsOnly", strategy: "MostAllocated"}, 3500) == CpuRules(
+        FULL, NumaStrategy.MOST_ALLOCATED, 4
     )
-    assert cpu_rules({policy: "SpreadByPCPUs"}).policy is SPREAD
+    assert cpu_rules({policy: "SpreadByPCPUs"}, 0).policy is SPREAD
 
 
 DETAIL = [{"id": cpu, "core": cpu % 2, "socket": 0, "node": 0} for cpu in range(4)]

@@ -44,6 +44,17 @@ def test_free() -> None:
     assert found.barred(ExclusivePolicy.NUMA_NODE_LEVEL) == cpus("2-3,6-7")
 
 
+@pytest.mark.parametrize(
+    ("cpus_told", "most", "believed"), [(128, None, True), (128, 128, True), (128, 127, False), (64, 1, True)]
+)
+def test_more_cpus_than_the_node_has(cpus_told: int, most: int | None, believed: bool) -> None:
+    """Whoever has the token of an agent writes what its machine is like; how many CPUs it has says the kubelet."""
+    told = machine(2, cpus_told // 2, 1)
+    found = free_cpus(NodeCpus(told), (), CpuRules(most=most))
+    assert found.layout == (told if believed else CpuLayout()) and bool(found.free) == believed
+    assert (asked_of(CpuRequest(2), found) == INVALID_TOPOLOGY) != believed
+
+
 def test_the_kubelets_policy_comes_first() -> None:
     """A kubelet that keeps to whole cores does so whatever the label says."""
     assert free_cpus(NodeCpus(LAYOUT, policy=FULL), (), CpuRules(SPREAD)).policy is FULL

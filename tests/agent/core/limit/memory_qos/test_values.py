@@ -211,10 +211,14 @@ def test_what_is_there(
     assert (None if limit is None else (limit.value, limit.decision.reason)) == expected
 
 
-def tiers(build: Any, pods: tuple[Pod, ...], strategy: MemoryQosStrategy) -> dict[tuple[str, str], int]:
+def tiers(
+    build: Any, pods: tuple[Pod, ...], strategy: MemoryQosStrategy, waiting: tuple[Pod, ...] = ()
+) -> dict[tuple[str, str], int]:
+    """Of pods that run, and of some that their kubelet has not admitted."""
     cgroups = (V2.root, V2.burstable, V2.best_effort)
     knobs = {memory_qos_knob(V2, cgroup, file): KnobReading(0) for cgroup in cgroups for file in MEMORY_QOS_FILES}
-    found = tier_limits(V2, build.seen(knobs=knobs), wishes(MemoryWishes(), strategy, pods))
+    seen = build.seen(knobs=knobs, places=Places({pod.uid: place(pod) for pod in pods}))
+    found = tier_limits(V2, seen, wishes(MemoryWishes(), strategy, (*pods, *waiting)))
     return {(limit.knob.cgroup.removeprefix(V2.root), limit.knob.file): limit.value for limit in found}
 
 
@@ -231,6 +235,14 @@ def test_tiers_keep_what_their_pods_keep(build: Any) -> None:
         ("/burstable", LOW): 300 * MI,
     }
     assert tiers(build, (), strategy) == {}
+
+
+def test_who_is_not_admitted_protects_nothing(build: Any) -> None:
+    """Anybody's pod may name the node and ask for more than it has, until its kubelet refuses it."""
+    strategy = MemoryQosStrategy(ls=MemoryQos(min_pct=100))
+    alone = tiers(build, (online(100 * MI),), strategy)
+    assert tiers(build, (online(100 * MI),), strategy, (online(1 << 50, name="claims"),)) == alone
+    assert tiers(build, (), strategy, (online(1 << 50, name="claims"),)) == {}
 
 
 def test_priorities_of_tiers(build: Any) -> None:

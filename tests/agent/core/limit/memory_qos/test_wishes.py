@@ -20,7 +20,7 @@ from agent.core.observe.knobs import MEMORY_QOS_FILES, VENDOR_MEMORY_FILES, memo
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, Places, PodPlace
 from model.pod.status import PodPhase
-from model.qos import RECOMMENDED, MemoryQos, MemoryQosPolicy, MemoryQosStrategy, PodMemoryQos
+from model.qos import RECOMMENDED, MemoryQos, MemoryQosPolicy, MemoryQosStrategy, PodMemoryQos, PriorityBand
 from tests.pods import with_fields
 
 V2 = Layout(version=2)
@@ -53,7 +53,7 @@ def test_files(qos: MemoryQos, container: set[str], pod: set[str]) -> None:
 
 
 def test_who_has_one(build: Any) -> None:
-    """Pods of a class that is on, and those that say so themselves; nothing of best effort is protected."""
+    """Pods of a class that is on, and those that say so themselves; nothing of best effort or mid is protected."""
     own = PodMemoryQos(fields=MemoryQos(min_pct=10, throttling_pct=80))
     strategy = MemoryQosStrategy(ls=MemoryQos(min_pct=50), be=MemoryQos(min_pct=50, low_pct=60, throttling_pct=70))
     pods = (
@@ -62,16 +62,18 @@ def test_who_has_one(build: Any) -> None:
         with_fields(build.pod("off"), memory_qos=PodMemoryQos(MemoryQosPolicy.NONE)),
         build.pod("done", phase=PodPhase.SUCCEEDED),
         build.batch("job"),
+        with_fields(build.pod("mid"), band=PriorityBand.MID, memory_qos=own),
     )
     found = wishes(MemoryWishes(), strategy, pods)
     assert found.by_uid == {
+        "uid-mid": MemoryQos(throttling_pct=80),
         "uid-web": MemoryQos(min_pct=50),
         "uid-own": MemoryQos(min_pct=10, throttling_pct=80),
         "uid-job": MemoryQos(throttling_pct=70),
     }
     assert found.files == {"memory.min", "memory.high"}
     assert wishes(found, strategy, pods) is found
-    assert wishes(found, MemoryQosStrategy(), pods).by_uid.keys() == {"uid-own"}
+    assert wishes(found, MemoryQosStrategy(), pods).by_uid.keys() == {"uid-own", "uid-mid"}
 
 
 def test_nothing_is_read_where_nothing_is_asked(build: Any) -> None:
