@@ -116,8 +116,8 @@ class SuppressPolicy(StrEnum):
 class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far best-effort CPU may go (NodeSLO resourceUsedThresholdWithBE).
 
-    The default is a cap near the whole node, since the weight already protects online work (docs/adr/0003);
-    Koordinator's own default is 65.
+    The default is a cap that best effort does not meet while online use stays within requests, since the weight already
+    protects that (docs/adr/0003, docs/adr/0047); Koordinator's own default is 65.
     """
 
     enable: Annotated[bool, Meta(description="Hold a CPU ceiling on best effort.")] = True
