@@ -116,8 +116,8 @@ class SuppressPolicy(StrEnum):
 class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far best-effort CPU may go (NodeSLO resourceUsedThresholdWithBE).
 
-    The default is a cap near the whole node, since the weight already protects online work (docs/adr/0003);
-    Koordinator's own default is 65.
+    The default is a cap that best effort does not meet while online use stays within requests, since the weight already
+    protects that (docs/adr/0003, docs/adr/0047); Koordinator's own default is 65.
     """
 
     enable: Annotated[bool, Meta(description="Hold a CPU ceiling on best effort.")] = True
@@ -125,7 +125,7 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _Share | None,
         Meta(
             description="Share of the node online, system and best-effort CPU may use together; "
-            "none: 99 with adaptive, 65 with cfsQuota and cpuset."
+            "none: 65 with cfsQuota and cpuset; with adaptive online use counts only beyond requests then."
         ),
     ] = None
     min_pct: Annotated[
@@ -162,6 +162,11 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=100)] | None,
         Meta(description="Each batch pod's share of best effort's; none: no limit of single pods."),
     ] = 25
+
+    @property
+    def weight_first(self) -> bool:
+        """Online use within requests is left to weights: without a threshold of its own."""
+        return self.policy is SuppressPolicy.ADAPTIVE and self.threshold_pct is None
 
     @property
     def ceiling_pct(self) -> int:

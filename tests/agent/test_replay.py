@@ -109,7 +109,7 @@ def test_with_brake_cuts_and_a_dropped_raise(tmp_path: Path, build: Any) -> None
     plan = node.brake.plan
     assert plan is not None
     held = node.executor.lower(node.knob, 20_000)
-    assert held == 138_000
+    assert held == 190_000
     node.brake.cuts = (Cut(plan, 1001.5, 1.5, held, 20_000, 160_000),)
     node.play()
     assert [decision.reason for decision in node.results[-1].cuts] == [Reason.BRAKE]

@@ -47,6 +47,13 @@ def idle(node: Scenario, meanwhile: Callable[[], None] = lambda: None, seconds: 
     return results
 
 
+def busy(node: Scenario) -> int:
+    """The ceiling while the online pod uses 1700m, more than it requests."""
+    for _ in range(12):
+        node.linger(1, web=1700)
+    return node.quota
+
+
 def lent(result: TickResult) -> dict[str, int]:
     return {decision.name: decision.value for decision in result.lending.final}
 
@@ -127,7 +134,7 @@ def test_a_pod_that_cannot_be_read(node: Scenario) -> None:
 
 def test_cpus_that_go_offline(node: Scenario) -> None:
     """Online use that cannot rise any more is no idle CPU: neither offer nor ceiling grows, until all are back."""
-    ceiling = node.quota
+    ceiling = busy(node)
     node.host.cpus = 1
     results = idle(node)
     assert all(capped(result) for result in results) and results[-1].ready[:2] == ("False", "CpusOffline")
@@ -172,7 +179,7 @@ def test_a_full_disk_at_the_first_start(tmp_path: Path, build: Any) -> None:
 
 def test_a_disk_that_fills_up_later(node: Scenario) -> None:
     """Limits stay in force and follow the load; within a minute no more is lent, before anything needs the disk."""
-    held = node.quota
+    held = busy(node)
     full_disk(node)
     results = idle(node, seconds=70)
     assert node.quota > held

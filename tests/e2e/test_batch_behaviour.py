@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 SETTINGS = (
     "colocation: {cpu_reclaim_threshold_pct: 400, batch_cpu_threshold_pct: 175, aggregate_seconds: 10}\n"
     # So small that the bomb below costs this machine nothing.
-    "suppress: {pids_pct: 1, pod_pids_pct: 10}\n"
+    "suppress: {threshold_pct: 99, pids_pct: 1, pod_pids_pct: 10}\n"
 )
 SPIN = "while True: pass"
 BOMB = """

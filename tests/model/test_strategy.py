@@ -16,18 +16,19 @@ from model.strategy import (
 
 
 @pytest.mark.parametrize(
-    ("policy", "told", "ceiling"),
+    ("policy", "told", "ceiling", "weight_first"),
     [
-        (SuppressPolicy.ADAPTIVE, None, 99),
-        (SuppressPolicy.CFS_QUOTA, None, 65),
-        (SuppressPolicy.CPUSET, None, 65),
-        (SuppressPolicy.ADAPTIVE, 40, 40),
-        (SuppressPolicy.CFS_QUOTA, 90, 90),
+        (SuppressPolicy.ADAPTIVE, None, 99, True),
+        (SuppressPolicy.CFS_QUOTA, None, 65, False),
+        (SuppressPolicy.CPUSET, None, 65, False),
+        (SuppressPolicy.ADAPTIVE, 40, 40, False),
+        (SuppressPolicy.CFS_QUOTA, 90, 90, False),
     ],
 )
-def test_the_threshold_by_policy(policy: SuppressPolicy, told: int | None, ceiling: int) -> None:
-    """Koordinator's 65 for its own policies."""
-    assert SuppressStrategy(policy=policy, threshold_pct=told).ceiling_pct == ceiling
+def test_the_threshold_by_policy(policy: SuppressPolicy, told: int | None, ceiling: int, weight_first: bool) -> None:
+    """Koordinator's 65 for its own policies; whoever names one has all online use counted."""
+    strategy = SuppressStrategy(policy=policy, threshold_pct=told)
+    assert (strategy.ceiling_pct, strategy.weight_first) == (ceiling, weight_first)
 
 
 def test_a_window_longer_than_what_is_kept() -> None:

@@ -4,11 +4,15 @@
 
 Source: Koordinator pkg/koordlet/qosmanager/helpers/calculator.go. Policy `adaptive` counts by cgroups, so that it needs
 no pod list; `cfsQuota` and `cpuset` count by pods, as Koordinator does.
+
+A quota that best effort meets costs the online pods latency: each time it is let go on, it runs before them once. So
+with a pod list, and without a threshold of its own, `adaptive` counts online use only beyond requests, which are what
+weights give at any time, and leaves no margin (docs/adr/0047).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -26,6 +30,8 @@ US_PER_MILLI = PERIOD_US // 1000
 """Quota per period that one milli-CPU is."""
 MILLI = 1
 """Terms in milli-CPU instead."""
+COVERED_PCT = 105
+"""Threshold where requests cover online use: what jitters from second to second shall not make best effort meet it."""
 
 
 class NodeSize(msgspec.Struct, frozen=True):
@@ -46,12 +52,14 @@ class NodeSize(msgspec.Struct, frozen=True):
 
 class MeasuredLoad(msgspec.Struct, frozen=True):
     """CPU that best effort leaves alone, in milli-CPU, and how it was counted: what is used, and what is idle and for
-    its own pod alone."""
+    its own pod alone. `covered_millis` is online use within requests, which need not be left alone; None: all counts.
+    """
 
     online_millis: int
     system_millis: int
     host_millis: int | None = None
     exclusive_idle_millis: int = 0
+    covered_millis: int | None = None
     online_note: str = ""
     system_note: str = "node minus pods"
 
@@ -59,19 +67,21 @@ class MeasuredLoad(msgspec.Struct, frozen=True):
 class Demand(msgspec.Struct, frozen=True):
     """`now` decides how far to lower, `calm` how far to raise.
 
-    `apart_millis` is what the brake, which reads two cgroup counters, sees as online beyond `now`.
+    `apart_millis` is what the brake, which reads two cgroup counters, sees as online beyond `now`; `requested_millis`
+    what online pods may use together before it cuts.
     """
 
     now: MeasuredLoad
     calm: MeasuredLoad
     apart_millis: int = 0
+    requested_millis: int = 0
 
     def beside(self, exclusive_idle_millis: int) -> Demand:
         """The same where so much idle CPU is of use to its own pod alone."""
         now, calm = (
             msgspec.structs.replace(load, exclusive_idle_millis=exclusive_idle_millis) for load in (self.now, self.calm)
         )
-        return Demand(now, calm, self.apart_millis)
+        return msgspec.structs.replace(self, now=now, calm=calm)
 
 
 def by_cgroups(usage: NodeUsage) -> Demand:
@@ -102,11 +112,34 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
     return Demand(load, load, usage.online.last.cpu_millis - online)
 
 
+def within_requests(demand: Demand, usage: NodeUsage, pods: Iterable[Pod]) -> Demand:
+    """The same where online use counts beyond requests alone; of pods that are not listed or not measured all of it."""
+    asked = {
+        pod.uid: (pod.spec.certain or pod.spec.requests)[CPU]
+        for pod in pods
+        if pod.uid in usage.pods and pod.status.kubernetes_qos is not KubernetesQoS.BEST_EFFORT
+    }
+    last = {uid: usage.pods[uid].last.cpu_millis for uid in asked}
+    unknown = max(demand.now.online_millis - sum(last.values()), 0)
+    now = _covered(demand.now, last, asked, unknown)
+    larger = {uid: _larger(usage.pods[uid]) for uid in asked}
+    calm = _covered(demand.calm, larger, asked, max(demand.calm.online_millis - sum(larger.values()), unknown))
+    return msgspec.structs.replace(demand, now=now, calm=calm, requested_millis=sum(asked.values()))
+
+
+def _covered(load: MeasuredLoad, used: Mapping[str, int], asked: Mapping[str, int], unknown: int) -> MeasuredLoad:
+    beyond = sum(max(millis - asked[uid], 0) for uid, millis in used.items())
+    return msgspec.structs.replace(load, covered_millis=max(load.online_millis - beyond - unknown, 0))
+
+
 def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
     """The allowance before online use is subtracted, in units of `scale` to a milli-CPU."""
     full = size.capacity_millis * scale
     terms = TermSum().add("capacity", full, f"{size.capacity_millis}m")
-    terms.add("margin", full * threshold_pct // 100 - full, f"{100 - threshold_pct} % of capacity stays free")
+    if load.covered_millis is None:
+        terms.add("margin", full * threshold_pct // 100 - full, f"{100 - threshold_pct} % of capacity stays free")
+    else:
+        terms.add("margin", full * COVERED_PCT // 100 - full, "a ceiling that is met costs online pods latency")
     if load.exclusive_idle_millis:
         terms.add("exclusive CPU", -load.exclusive_idle_millis * scale, "idle, and for its own pod alone")
     if load.host_millis is not None:
@@ -122,8 +155,17 @@ def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US
 
 def allowance(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
     """All of it, in units of `scale` to a milli-CPU; negative where online use needs more than there is."""
-    terms = base(size, load, threshold_pct, scale)
-    return terms.add("online used", -load.online_millis * scale, load.online_note)
+    terms = base(size, load, threshold_pct, scale).add("online used", -load.online_millis * scale, load.online_note)
+    if load.covered_millis is not None:
+        terms.add("within requests", load.covered_millis * scale, "of it: their weight gives them that at any time")
+    return terms
+
+
+def left_beside(size: NodeSize, load: MeasuredLoad) -> int | None:
+    """Milli-CPU that are left for best effort while all this is used; None where its ceiling says so itself."""
+    if load.covered_millis is None:
+        return None
+    return allowance(size, msgspec.structs.replace(load, covered_millis=None), 100, MILLI).value
 
 
 def _larger(use: Averages) -> int:

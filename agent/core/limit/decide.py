@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
+from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods, left_beside, within_requests
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.burst_tokens import shared_pool
 from agent.core.limit.compose import Composed, composed
@@ -357,7 +357,7 @@ def decide_limits(
         online=stalls.online,
         stall_pct=facts.suppress.online_stall_pct or 0,
         memory_marks=memory_marks(layout, observation, facts.eviction),
-        best_effort_millis=best_effort_limit_millis(observation.best_effort_cpus, scene.quota_us, PERIOD_US),
+        best_effort_millis=_may_use(scene, situation),
         ceiling=_of_both(cpus.ceiling, quota).decision,
         root=layout.best_effort,
         limited_pods=_limited_pods(layout, observation.places, below),
@@ -433,10 +433,23 @@ def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
         return None, Reason.PODS_UNKNOWN
     adaptive = facts.suppress.policy is SuppressPolicy.ADAPTIVE
     demand = by_cgroups(usage) if adaptive else by_pods(usage, scene.pods, facts.host_applications)
+    # Below a quota of kubepods no weight protects: its online pods are throttled with the rest.
+    if facts.suppress.weight_first and facts.pods is not None and scene.observation.pods_quota_millis is None:
+        demand = within_requests(demand, usage, facts.pods)
     used = {uid: averages.last.cpu_millis for uid, averages in usage.pods.items()}
     # One that its kubelet has not admitted, and may refuse, keeps nobody's CPU.
     admitted = (pod for pod in scene.pods if pod.uid in used)
     return demand.beside(idle_millis(admitted, facts.kubelet_policy, used)), Reason.NODE_METRICS_MISSING
+
+
+def _may_use(scene: _Scene, situation: Situation) -> int | None:
+    """CPU that best effort may really use: what limits it, and what is left where no ceiling stands for that."""
+    limit = best_effort_limit_millis(scene.observation.best_effort_cpus, scene.quota_us, PERIOD_US)
+    if limit is None or situation.size is None or situation.demand is None:
+        return limit
+    left = left_beside(situation.size, situation.demand.now)
+    floor = floor_us(situation.size, situation.strategy) // US_PER_MILLI
+    return limit if left is None else min(limit, max(left, floor))
 
 
 def _braked(observation: Observation) -> bool:

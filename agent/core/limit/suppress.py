@@ -113,6 +113,8 @@ def _quota(knob: Knob, situation: Situation, size: NodeSize, demand: Demand, cur
     defended = base(size, demand.now, situation.strategy.ceiling_pct)
     if demand.apart_millis:
         defended.add("online by cgroups", demand.apart_millis * US_PER_MILLI, "counted here, but not as online pods")
+    if demand.requested_millis:
+        defended.add("online requests", demand.requested_millis * US_PER_MILLI, "only use beyond these counts")
     stead = "in the CPU list's stead, which is not in force" if situation.cpuset_failed else ""
     found = _ceiling(knob, situation, terms, reason, situation.relief.disregarded or stead)
     return msgspec.structs.replace(found, base_terms=defended.terms, floor_us=floor_us(size, situation.strategy))

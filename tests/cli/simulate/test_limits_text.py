@@ -33,9 +33,10 @@ def test_the_ceiling_has_a_line_a_term(table: Table) -> None:
     """In CPUs, with why and what each term is."""
     lines = table(big(), pod(), batch(), measured())
     at = lines.index("/kubepods/besteffort")
-    assert lines[at + 1].startswith("cpu.max 7.400 CPUs policy adaptive; ")
+    assert lines[at + 1].startswith("cpu.max 9.500 CPUs policy adaptive; ")
     assert lines[at + 2].startswith("capacity +10.000 CPUs")
     assert lines[at + 5].startswith("online used -1.500 CPUs")
+    assert lines[at + 6].startswith("within requests +1.500 CPUs")
 
 
 def test_a_pod_has_a_line_a_cgroup(table: Table) -> None:

@@ -86,8 +86,8 @@ def limit(found: Object, knob: str, cgroup: str = ROOT) -> Object:
 @pytest.mark.parametrize(
     ("case", "objects", "expected"),
     [
-        # 10 CPUs: 1000000 - 1 % - 100000 - 150000
-        ("adaptive", [measured()], 740_000),
+        # 10 CPUs: 1000000 + 5 % - 100000; the 150000 that the online pod uses are within its request
+        ("adaptive", [measured()], 950_000),
         # 1000000 - 35 % - 100000 - 150000
         ("cfsQuota", [measured(), slo(enable=True, cpuSuppressPolicy="cfsQuota")], 400_000),
         ("a threshold of its own", [measured(), slo(enable=True, cpuSuppressThresholdPercent=50)], 250_000),
@@ -95,8 +95,8 @@ def limit(found: Object, knob: str, cgroup: str = ROOT) -> Object:
         ("switched off", [measured(), slo(enable=False)], -1),
         ("no NodeMetric", [], -1),
         ("one that is too old", [measured() | {"status": {**measured()["status"], "updateTime": "2026-01-02T02:00:00Z"}}], -1),
-        # use of a pod that nobody gave: 150000 + 50000
-        ("a pod that is not given is online", [measured(gone=usage("500m", 1))], 690_000),
+        # use of a pod that nobody gave: nobody knows its request
+        ("a pod that is not given is online", [measured(gone=usage("500m", 1))], 900_000),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(("version", "file"), [(1, "cpu.cfs_quota_us"), (2, "cpu.max")])
@@ -114,13 +114,14 @@ def test_terms_of_the_ceiling(run: Run) -> None:
     assert limit(run(big(), pod(), batch(), measured()), "cpu.max") == {
         "cgroup": ROOT,
         "knob": "cpu.max",
-        "value": 740_000,
+        "value": 950_000,
         "unit": "us",
         "terms": [
             {"name": "capacity", "value": 1_000_000},
-            {"name": "margin", "value": -10_000},
+            {"name": "margin", "value": 50_000},
             {"name": "system used", "value": -100_000},
             {"name": "online used", "value": -150_000},
+            {"name": "within requests", "value": 150_000},
         ],
         "reason": "QuotaLowered",
         "policy": "adaptive",

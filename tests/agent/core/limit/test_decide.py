@@ -74,6 +74,46 @@ def test_the_brake_defends_what_was_decided(build: Any) -> None:
     assert (limits.brake.base_us, limits.brake.ceiling_us, limits.brake.deadband_us) == (180_000, 140_000, 20_000)
 
 
+def test_online_use_counts_beyond_requests(build: Any) -> None:
+    """Of 2 CPUs and 5 %, the system uses 100m, web 400m of the 300m that it asks for: 100m count, and the brake cuts
+    once online pods use more than they ask for together. What best effort may really use is what web leaves of it."""
+    web = build.pod("web", cpu=300)
+    used = build.usage({web.uid: build.averages(400)})
+    held = build.readings(KnobReading(190_000, 190_000))
+    _, limits = decided(build, build.seen(10, knobs=held), used, pods=(web,), threshold_pct=None)
+    quota = limits.decisions[build.knobs.quota]
+    assert {term.name: term.value for term in quota.terms} == {
+        "capacity": 200_000,
+        "margin": 10_000,
+        "system used": -10_000,
+        "online used": -40_000,
+        "within requests": 30_000,
+    }
+    assert limits.brake is not None and limits.brake.base_us == 200_000 + 30_000
+    assert limits.best_effort_millis == 1500
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        ({"threshold_pct": 99}, {}),
+        ({"threshold_pct": None, "pods": None}, {}),
+        ({"threshold_pct": None}, {"pods_quota_millis": 1900}),
+        ({"policy": SuppressPolicy.CFS_QUOTA}, {}),
+    ],
+    ids=["a threshold of its own", "pods not known", "a quota of kubepods", "Koordinator's policy"],
+)
+def test_where_all_online_use_counts(build: Any, more: dict[str, Any], parts: dict[str, Any]) -> None:
+    """And best effort may use what its ceiling says."""
+    web = build.pod("web", cpu=900)
+    used = build.usage({web.uid: build.averages(400)})
+    held = build.readings(KnobReading(190_000, 190_000))
+    _, limits = decided(build, build.seen(10, knobs=held, **parts), used, **{"pods": (web,), **more})
+    names = {term.name for term in limits.decisions[build.knobs.quota].terms}
+    assert "within requests" not in names and ("pods" in more or "online used" in names)
+    assert limits.best_effort_millis == 1900
+
+
 def test_one_tick_without_usage_keeps_the_brake(build: Any) -> None:
     """A statistic that is missing for a second does not leave a surge unanswered; switching off does disarm."""
     memory, first = decided(build, build.seen(10), build.usage())
