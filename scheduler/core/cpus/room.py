@@ -6,7 +6,7 @@ import msgspec
 
 from model.cpubinding import BindPolicy, CpuRequest
 from scheduler.core.cpus.free_cpus import NOT_ENOUGH, FreeCpus, asked_of
-from scheduler.core.cpus.take import take, whole_cores
+from scheduler.core.cpus.take import one_of_each_times, take, whole_cores
 
 
 def room(node: FreeCpus, request: CpuRequest) -> tuple[int, str]:
@@ -30,6 +30,9 @@ def _room(node: FreeCpus, asked: CpuRequest) -> int:
         return node.free.bit_count() // asked.count
     if asked.policy is BindPolicy.FULL_PCPUS and len({core.bit_count() for core in node.layout.cores}) == 1:
         return whole_cores(node.layout, node.free).bit_count() // asked.count
+    if asked.policy is BindPolicy.SPREAD_BY_PCPUS:
+        apart = node.layout.threads > 1
+        return one_of_each_times(node, asked) if apart else node.free.bit_count() // asked.count
     number, found = 0, take(node, asked)
     while found:
         number, node = number + 1, msgspec.structs.replace(node, free=node.free & ~found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 
 import msgspec
@@ -27,18 +27,20 @@ class CpuRoom(msgspec.Struct, frozen=True, eq=False):
     refused: tuple[Refused, ...]
 
 
-class _Answers:
-    """How many pods of one request each row takes, and by index of its words why it takes none."""
+class _Answers(msgspec.Struct, frozen=True, eq=False):
+    """How many pods of one request each row takes, and by index of its words why it takes none; copies share them."""
 
-    def __init__(self, size: int) -> None:
-        self.most: Amounts = np.zeros(size, np.int64)
-        self.reason_of: Amounts = np.full(size, -1, np.int64)
+    most: Amounts
+    reason_of: Amounts
 
 
 class CpuTable:
-    """Costs nothing until a pod asks for CPUs; rows are read from the ledger when they are first asked for."""
+    """Costs nothing until a pod asks for CPUs; rows are read from the ledger when they are first asked for.
 
-    def __init__(self, snapshot: ClusterSnapshot, ledger: Ledger | None) -> None:
+    `following` is that of the turn before: what it worked out for nodes that are the same is used again.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, ledger: Ledger | None, following: CpuTable | None = None) -> None:
         self._names = snapshot.names
         self._nodes = snapshot.traits.related.cpus
         self._rules = snapshot.traits.cpu_rules
@@ -46,12 +48,14 @@ class CpuTable:
         self._bound: dict[int, Mapping[str, BoundCpus]] = {}
         self._free: dict[int, FreeCpus] = {}
         self._answers: dict[CpuRequest, _Answers] = {}
-        self._known: dict[tuple[FreeCpus, CpuRequest], tuple[int, str]] = {}
+        self._stale: dict[CpuRequest, set[int]] = {}
+        self._known: dict[tuple[FreeCpus, CpuRequest], tuple[int, str]] = following._known if following else {}
 
     def copy(self) -> CpuTable:
-        """An independent copy, in which answers are worked out again."""
+        """An independent copy."""
         other = copy(self)
-        other._bound, other._free, other._answers = dict(self._bound), dict(self._free), {}
+        other._bound, other._free, other._answers = dict(self._bound), dict(self._free), dict(self._answers)
+        other._stale = {request: set(rows) for request, rows in self._stale.items()}
         return other
 
     def room(self, request: CpuRequest) -> CpuRoom:
@@ -59,13 +63,7 @@ class CpuTable:
         if request.problem:
             nobody = np.zeros(len(self._names), np.int64)
             return CpuRoom(nobody, ((np.ones(len(self._names), bool), request.problem),))
-        answers = self._answers.get(request)
-        if answers is None:
-            if len(self._answers) >= _REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-            answers = self._answers[request] = _Answers(len(self._names))
-            for row in range(len(self._names)):
-                self._answer(answers, row, request)
+        answers = self._up_to_date(request)
         refused = ((np.asarray(answers.reason_of == index), reason) for index, reason in enumerate(REASONS))
         return CpuRoom(answers.most, tuple(each for each in refused if each[0].any()))
 
@@ -92,8 +90,26 @@ class CpuTable:
     def _change(self, row: int, holders: Mapping[str, BoundCpus]) -> None:
         self._bound[row] = holders
         self._free.pop(row, None)
-        for request, answers in self._answers.items():
+        for request in self._answers:
+            self._stale.setdefault(request, set()).add(row)
+
+    def _up_to_date(self, request: CpuRequest) -> _Answers:
+        """Rows that changed since are worked out once it is asked for again."""
+        answers, size = self._answers.get(request), len(self._names)
+        if answers is None:
+            if len(self._answers) >= _REMEMBERED:
+                oldest = next(iter(self._answers))
+                del self._answers[oldest]
+                self._stale.pop(oldest, None)
+            stale: Iterable[int] = range(size)
+            answers = _Answers(np.zeros(size, np.int64), np.full(size, -1, np.int64))
+        else:
+            stale = self._stale.pop(request, ())
+            answers = _Answers(answers.most.copy(), answers.reason_of.copy()) if stale else answers
+        for row in stale:
             self._answer(answers, row, request)
+        self._answers[request] = answers
+        return answers
 
     def _answer(self, answers: _Answers, row: int, request: CpuRequest) -> None:
         key = self._row(row), request

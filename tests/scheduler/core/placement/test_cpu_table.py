@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 import msgspec
 import numpy as np
 from cpu_builders import cpus, machine
 from scheduler_builders import node, snapshot
 
-from model.cpubinding import BoundCpus, CpuRequest, NodeCpus
+from model.cpubinding import BindPolicy, BoundCpus, CpuRequest, NodeCpus
 from scheduler.core.cpus.free_cpus import INVALID_TOPOLOGY, NOT_ENOUGH
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Ledger
@@ -54,6 +58,35 @@ def test_put_and_remove() -> None:
     table.remove(0, "nobody")
     assert table.room(TWO).most.tolist() == [1, 1, 0]
     assert table.put(0, "more", TWO) == cpus("0,2")
+
+
+def calls(asked: Callable[[], object]) -> int:
+    """So many functions were called."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    sys.setprofile(count)
+    try:
+        asked()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+def test_what_is_known_is_not_worked_out_again() -> None:
+    """Nodes that are as they were in the turn before; and no request but the one that is asked for."""
+    table, asked = CpuTable(nodes(), ledger()), CpuRequest(1, BindPolicy.SPREAD_BY_PCPUS, required=True)
+    first = calls(lambda: table.room(asked))
+    after = CpuTable(nodes(), ledger(), following=table)
+    assert calls(lambda: after.room(asked)) < first
+    assert after.room(asked).most.tolist() == table.room(asked).most.tolist() == [2, 3, 0]
+    for count in range(1, 200):
+        after.room(CpuRequest(count))
+    assert calls(lambda: after.put(0, "new", TWO)) < 100
+    assert after.room(asked).most.tolist() == [0, 3, 0]
 
 
 def test_a_copy_is_apart() -> None:
