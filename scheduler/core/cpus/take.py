@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from model.cpubinding import BindPolicy, CpuLayout, CpuRequest, NumaStrategy
 from scheduler.core.cpus.free_cpus import FreeCpus
 
@@ -30,45 +28,6 @@ def take(node: FreeCpus, request: CpuRequest) -> int:
     if found.bit_count() < count:
         found |= _anywhere(node, count - found.bit_count(), free & ~found, (barred, found))
     return found if not request.required or _keeps(layout, found, request.policy) else 0
-
-
-def one_of_each_times(node: FreeCpus, request: CpuRequest) -> int:
-    """How often `take` gives one CPU of each core, where that is required: the same choices, counted.
-
-    Tried with `take` itself each time costs as much as the node has CPUs, and that again for each of them.
-    """
-    layout, count, free, times = node.layout, request.count, node.free, 0
-    apart = ~node.barred(request.exclusive)
-    numa = [(number, mask, _holding(layout.sockets, mask)[1]) for number, mask in layout.nodes]
-    sockets = [(number, mask, 0) for number, mask in layout.sockets]
-    core_of = {bit: core for core in layout.cores for bit in _bits(core & free)}
-    ones = one_of_each(layout, free)
-    while ones.bit_count() >= count:
-        tried = ((domains, usable) for domains in (numa, sockets) for usable in (ones & apart, ones))
-        found = 0
-        for domains, usable in tried:
-            ranked = _ranked(domains, usable, free, _sign(node.strategy), count)
-            if ranked:
-                found = _lowest(_bits(min(ranked)[-1] & usable), count)
-                break
-        found = found or take(msgspec.structs.replace(node, free=free), request)
-        free, times = free & ~found, times + 1
-        for bit in _bits(found):
-            left = core_of[bit] & free
-            ones ^= bit | (left & -left)
-    return times
-
-
-def _ranked(
-    domains: Sequence[tuple[int, int, int]], usable: int, free: int, sign: int, count: int
-) -> list[tuple[int, int, int, int]]:
-    """Domains that have as many usable CPUs, as `_nodes` and `_sockets` rank them, the mask last."""
-    found = []
-    for number, mask, socket in domains:
-        size = (mask & usable).bit_count()
-        if size >= count:
-            found.append((sign * size, sign * (socket & free).bit_count(), number, mask))
-    return found
 
 
 def whole_cores(layout: CpuLayout, free: int) -> int:

@@ -16,8 +16,8 @@ from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 _UNKNOWN = NodeCpus()
-_REMEMBERED, _MOST_KNOWN = 256, 65_536
-"""Answers by request, and by node and request: pods may ask in as many ways as their authors like."""
+_REMEMBERED = 256
+"""Answers by request: pods may ask in as many ways as their authors like."""
 
 
 class CpuRoom(msgspec.Struct, frozen=True, eq=False):
@@ -35,12 +35,9 @@ class _Answers(msgspec.Struct, frozen=True, eq=False):
 
 
 class CpuTable:
-    """Costs nothing until a pod asks for CPUs; rows are read from the ledger when they are first asked for.
+    """Costs nothing until a pod asks for CPUs; rows are read from the ledger when they are first asked for."""
 
-    `following` is that of the turn before: what it worked out for nodes that are the same is used again.
-    """
-
-    def __init__(self, snapshot: ClusterSnapshot, ledger: Ledger | None, following: CpuTable | None = None) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, ledger: Ledger | None) -> None:
         self._names = snapshot.names
         self._nodes = snapshot.traits.related.cpus
         self._rules = snapshot.traits.cpu_rules
@@ -49,7 +46,6 @@ class CpuTable:
         self._free: dict[int, FreeCpus] = {}
         self._answers: dict[CpuRequest, _Answers] = {}
         self._stale: dict[CpuRequest, set[int]] = {}
-        self._known: dict[tuple[FreeCpus, CpuRequest], tuple[int, str]] = following._known if following else {}
 
     def copy(self) -> CpuTable:
         """An independent copy."""
@@ -112,12 +108,7 @@ class CpuTable:
         return answers
 
     def _answer(self, answers: _Answers, row: int, request: CpuRequest) -> None:
-        key = self._row(row), request
-        if key not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = room(*key)
-        number, why = self._known[key]
+        number, why = room(self._row(row), request)
         answers.most[row], answers.reason_of[row] = number, -1 if number else REASONS.index(why or NOT_ENOUGH)
 
     def _row(self, row: int) -> FreeCpus:

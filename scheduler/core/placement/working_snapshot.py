@@ -87,8 +87,7 @@ class WorkingSnapshot:
         self.background = background = background or Background()
         load = background.load.copy() if background.load is not None else None
         self._state = WorkingAmounts(snapshot, load)
-        ledger = background.live_index.ledger if background.live_index is not None else None
-        self.cpus: CpuTable = CpuTable(snapshot, ledger, following.cpus if following else None)
+        self.cpus = CpuTable(snapshot, background.live_index.ledger if background.live_index is not None else None)
         self._views = following.hand_over(self._state, self.nominated) if following else Views(self._state)
         self._assigned: list[tuple[Sequence[Assignment], int]] = []
         self._held: dict[tuple[int, ...], _Held] = {}

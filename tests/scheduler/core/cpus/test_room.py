@@ -49,18 +49,19 @@ def test_room(layout: CpuLayout, free: str, request_: CpuRequest, expected: tupl
 def test_room_is_what_can_be_taken(
     layout: CpuLayout, request: CpuRequest, strategy: NumaStrategy, free: int, exclusive: int
 ) -> None:
-    """Exactly as many pods get CPUs one after the other, and none has another's."""
+    """So many pods get CPUs one after the other, none has another's, and where one fits there is room."""
     every = sum(mask for _, mask in layout.nodes)
     cores = sum(mask for index, mask in enumerate(layout.cores) if exclusive >> index & 1)
     numa = sum(mask for number, mask in layout.nodes if exclusive >> number & 1)
     node = FreeCpus(layout, free & every, cores, numa, strategy)
     number, why = room(node, request)
-    assert bool(why) == (number == 0)
+    assert bool(why) == (number == 0) == (chosen(node, request) == 0)
     for _ in range(number):
         found = chosen(node, request)
         assert found.bit_count() == request.count
         node = msgspec.structs.replace(node, free=node.free & ~found)
-    assert chosen(node, request) == 0
+    exact = not request.required or (request.policy is FULL and layout is not ODD) or layout.threads == 1
+    assert chosen(node, request) == 0 or not exact
 
 
 def test_a_large_machine_is_counted_in_few_steps() -> None:
@@ -76,4 +77,4 @@ def test_a_large_machine_is_counted_in_few_steps() -> None:
         found = room(node, CpuRequest(1, SPREAD, True))
     finally:
         sys.setprofile(None)
-    assert found == (256, "") and calls < 256 * 32
+    assert found == (256, "") and calls < 256
