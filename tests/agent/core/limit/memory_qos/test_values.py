@@ -262,7 +262,7 @@ def test_tiers_keep_no_more_than_their_pods_hold(build: Any) -> None:
 
 
 def test_what_is_not_granted_is_not_kept(build: Any) -> None:
-    """A pod that no kubelet admitted, what a resize only asks for, and amounts that the kernel reads as `max`."""
+    """A pod that no kubelet admitted, what a resize only asks for, and amounts that no node has."""
     endless = online((1 << 63) - 1, name="endless")
     own = {("/burstable", MIN): 512 * MI, ("/burstable", LOW): GI, ("", MIN): 512 * MI, ("", LOW): GI}
     pods = (online(), endless)
