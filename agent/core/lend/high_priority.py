@@ -89,14 +89,20 @@ def high_priority_pods(
         own = measured.pop(pod.key, None)
         if pod.colocation.band not in _BELOW or pod.status.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
-            exclusive = exclusive_millis(pod, policy) > 0
-            found.append(HighPriorityPod(pod.spec.requests, usage, missing, exclusive, pod.colocation.numa_zones))
+            exclusive = exclusive_millis(pod, policy)
+            requests = _at_least(pod.spec.requests, exclusive)
+            found.append(HighPriorityPod(requests, usage, missing, exclusive > 0, pod.colocation.numa_zones))
         elif own is not None and MEMORY not in own.missing:
             beyond = own.usage.memory_bytes - pod.spec.requests[BATCH_MEMORY]
             if beyond > 0:
                 found.append(HighPriorityPod(None, Usage(0, beyond), zones=pod.colocation.numa_zones, unrequested=True))
     found.extend(HighPriorityPod(None, own.usage) for own in measured.values() if own.band not in _BELOW)
     return found
+
+
+def _at_least(requests: ResourceVector, cpu_millis: int) -> ResourceVector:
+    """The requests, and no less CPU than the pod has for itself."""
+    return requests if requests[CPU] >= cpu_millis else ResourceVector({**requests.amounts, CPU: cpu_millis})
 
 
 def kept_by_pods(resource: Lendable, held: Iterable[HighPriorityPod]) -> list[KeptByPod]:

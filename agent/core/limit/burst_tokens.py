@@ -12,6 +12,7 @@ import msgspec
 from agent.core.limit.cpu_burst import BurstFacts
 from agent.core.observe.observation import CgroupSample, Missing
 from agent.core.observe.usage import NodeUsage
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.resources import CPU
 from model.strategy import BurstStrategy
@@ -72,6 +73,10 @@ class Tokens(msgspec.Struct, frozen=True, gc=False):
         return cls(saved, most, sample.cpu_ns, throttled, now, throttled_at)
 
 
+def _granted_millis(pod: Pod) -> int:
+    return (pod.spec.requests if pod.spec.certain is None else pod.spec.certain)[CPU]
+
+
 def most_tokens(strategy: BurstStrategy) -> int:
     """What a container may save; 0 without a period."""
     return max(strategy.quota_seconds, 0) * max(strategy.quota_pct - 100, 0)
@@ -79,11 +84,13 @@ def most_tokens(strategy: BurstStrategy) -> int:
 
 def shared_pool(usage: NodeUsage | None, capacity_millis: int, facts: BurstFacts) -> SharedPool:
     """Use is the average of the live window; best effort's does not count, since it gives way."""
-    reserved = [pod for pod in facts.listed if pod.colocation.qos_label in _RESERVED and not pod.terminal]
-    millis = max(capacity_millis - sum(pod.spec.requests[CPU] for pod in reserved), 0)
+    listed = (pod for pod in facts.listed if pod.colocation.qos_label in _RESERVED and not pod.terminal)
+    # One that its kubelet has not admitted, and what a resize only asks for, takes bursts from nobody.
+    reserved = [pod for pod in listed if usage is None or pod.uid in usage.pods]
+    millis = max(capacity_millis - sum(_granted_millis(pod) for pod in reserved), 0)
     if usage is None or facts.pods is None:
         return SharedPool(millis, PoolState.UNKNOWN)
-    apart = sum(usage.pods[pod.uid].live.cpu_millis for pod in reserved if pod.uid in usage.pods)
+    apart = sum(usage.pods[pod.uid].live.cpu_millis for pod in reserved)
     used = max(usage.node.live.cpu_millis - usage.best_effort.live.cpu_millis - apart, 0)
     used_pct, threshold = used * 100 / millis if millis else 100.0, facts.strategy.pool_pct
     if used_pct >= threshold:

@@ -145,7 +145,7 @@ def _probe(layout: Layout) -> Knob:
 
 
 def _is_online(pod: Pod) -> bool:
-    return pod.colocation.qos_label in _ONLINE and not pod.borrows and not pod.terminal
+    return pod.colocation.qos_label in _ONLINE and not pod.colocation.below_prod and not pod.terminal
 
 
 def _limited(facts: BurstFacts, places: Places, pod: Pod) -> tuple[_Group, ...]:

@@ -109,8 +109,8 @@ def quota_bursts(
 def _containers(facts: BurstFacts, places: Places, pod: Pod) -> Iterator[_Container]:
     """Those whose quota may be raised."""
     place = facts.place(places, pod)
-    shares = pod.colocation.qos_label in (QoSClass.NONE, QoSClass.LS) and not pod.borrows and not pod.terminal
-    if place is None or not shares or not facts.policy(pod).raises:
+    online = pod.colocation.qos_label in (QoSClass.NONE, QoSClass.LS) and not pod.colocation.below_prod
+    if place is None or not online or pod.terminal or not facts.policy(pod).raises:
         return
     pod_knob = quota_knob(facts.layout, place.path)
     for container in (*pod.spec.containers, *pod.spec.init_containers):

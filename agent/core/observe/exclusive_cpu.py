@@ -1,6 +1,7 @@
 """Exclusive CPU: what one pod has and nobody else may use, idle or not.
 
-An LSE pod's, by Koordinator's word, and the whole CPUs of a container of a Guaranteed pod where the kubelet's CPU
+An LSE pod's, by Koordinator's word: what it asks for, and the CPUs that it was given, which stay its own when it is
+resized to ask for fewer. And the whole CPUs of a container of a Guaranteed pod where the kubelet's CPU
 manager gives them away. Source: kubernetes pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs).
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from model.pod.pod import Pod
 from model.qos import KubernetesQoS, QoSClass
 from model.resources import CPU
-from model.topology import KubeletPolicy
+from model.topology import KubeletPolicy, parse_cpus
 
 _ONE = 1000
 
@@ -21,7 +22,7 @@ def exclusive_millis(pod: Pod, policy: KubeletPolicy) -> int:
     if pod.terminal:
         return 0
     if pod.colocation.qos is QoSClass.LSE:
-        return pod.spec.requests[CPU]
+        return max(pod.spec.requests[CPU], _ONE * len(parse_cpus(pod.colocation.cpuset)))
     if policy is not KubeletPolicy.STATIC or pod.status.kubernetes_qos is not KubernetesQoS.GUARANTEED:
         return 0
     sidecars = (container for container in pod.spec.init_containers if container.sidecar)

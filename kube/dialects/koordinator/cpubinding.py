@@ -196,6 +196,10 @@ def _layout(text: str) -> CpuLayout:
         )
     # Koordinator numbers cores by socket on some machines: with their socket they are told apart everywhere.
     cores: dict[tuple[int, int], int] = {}
+    nodes: dict[tuple[int, int], int] = {}
     for each in sorted(detail, key=lambda cpu: cpu.id):
         cores.setdefault((each.socket, each.core), each.id)
+        if nodes.setdefault((each.socket, each.core), each.node) != each.node:
+            what = f"has core {each.core} of socket {each.socket} in two NUMA nodes"
+            raise ConfigurationFault(f"{where}.detail", what, "say of each core in which one it is")
     return layout_of(Processor(cpu.id, cores[cpu.socket, cpu.core], cpu.socket, cpu.node) for cpu in detail)

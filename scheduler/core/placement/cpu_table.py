@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 
 import msgspec
@@ -16,8 +16,8 @@ from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 
 _UNKNOWN = NodeCpus()
-_REMEMBERED, _MOST_KNOWN = 256, 65_536
-"""Answers by request, and by node and request: pods may ask in as many ways as their authors like."""
+_REMEMBERED = 256
+"""Answers by request: pods may ask in as many ways as their authors like."""
 
 
 class CpuRoom(msgspec.Struct, frozen=True, eq=False):
@@ -27,12 +27,11 @@ class CpuRoom(msgspec.Struct, frozen=True, eq=False):
     refused: tuple[Refused, ...]
 
 
-class _Answers:
-    """How many pods of one request each row takes, and by index of its words why it takes none."""
+class _Answers(msgspec.Struct, frozen=True, eq=False):
+    """How many pods of one request each row takes, and by index of its words why it takes none; copies share them."""
 
-    def __init__(self, size: int) -> None:
-        self.most: Amounts = np.zeros(size, np.int64)
-        self.reason_of: Amounts = np.full(size, -1, np.int64)
+    most: Amounts
+    reason_of: Amounts
 
 
 class CpuTable:
@@ -46,12 +45,13 @@ class CpuTable:
         self._bound: dict[int, Mapping[str, BoundCpus]] = {}
         self._free: dict[int, FreeCpus] = {}
         self._answers: dict[CpuRequest, _Answers] = {}
-        self._known: dict[tuple[FreeCpus, CpuRequest], tuple[int, str]] = {}
+        self._stale: dict[CpuRequest, set[int]] = {}
 
     def copy(self) -> CpuTable:
-        """An independent copy, in which answers are worked out again."""
+        """An independent copy."""
         other = copy(self)
-        other._bound, other._free, other._answers = dict(self._bound), dict(self._free), {}
+        other._bound, other._free, other._answers = dict(self._bound), dict(self._free), dict(self._answers)
+        other._stale = {request: set(rows) for request, rows in self._stale.items()}
         return other
 
     def room(self, request: CpuRequest) -> CpuRoom:
@@ -59,13 +59,7 @@ class CpuTable:
         if request.problem:
             nobody = np.zeros(len(self._names), np.int64)
             return CpuRoom(nobody, ((np.ones(len(self._names), bool), request.problem),))
-        answers = self._answers.get(request)
-        if answers is None:
-            if len(self._answers) >= _REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-            answers = self._answers[request] = _Answers(len(self._names))
-            for row in range(len(self._names)):
-                self._answer(answers, row, request)
+        answers = self._up_to_date(request)
         refused = ((np.asarray(answers.reason_of == index), reason) for index, reason in enumerate(REASONS))
         return CpuRoom(answers.most, tuple(each for each in refused if each[0].any()))
 
@@ -92,16 +86,29 @@ class CpuTable:
     def _change(self, row: int, holders: Mapping[str, BoundCpus]) -> None:
         self._bound[row] = holders
         self._free.pop(row, None)
-        for request, answers in self._answers.items():
+        for request in self._answers:
+            self._stale.setdefault(request, set()).add(row)
+
+    def _up_to_date(self, request: CpuRequest) -> _Answers:
+        """Rows that changed since are worked out once it is asked for again."""
+        answers, size = self._answers.get(request), len(self._names)
+        if answers is None:
+            if len(self._answers) >= _REMEMBERED:
+                oldest = next(iter(self._answers))
+                del self._answers[oldest]
+                self._stale.pop(oldest, None)
+            stale: Iterable[int] = range(size)
+            answers = _Answers(np.zeros(size, np.int64), np.full(size, -1, np.int64))
+        else:
+            stale = self._stale.pop(request, ())
+            answers = _Answers(answers.most.copy(), answers.reason_of.copy()) if stale else answers
+        for row in stale:
             self._answer(answers, row, request)
+        self._answers[request] = answers
+        return answers
 
     def _answer(self, answers: _Answers, row: int, request: CpuRequest) -> None:
-        key = self._row(row), request
-        if key not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = room(*key)
-        number, why = self._known[key]
+        number, why = room(self._row(row), request)
         answers.most[row], answers.reason_of[row] = number, -1 if number else REASONS.index(why or NOT_ENOUGH)
 
     def _row(self, row: int) -> FreeCpus:

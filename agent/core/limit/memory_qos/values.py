@@ -5,10 +5,12 @@
     memory.high of a container = request + (limit - request) x throttlingPercent, and no less than memory.min;
                                  without a limit the node's allocatable memory stands for it
 
-Each in whole pages; kubepods and burstable keep what their pods keep together, since the kernel keeps no more below
-than above. Nothing protects best effort: what it holds must be there to be taken back. What was there before us is not
-made worse: never less kept, never slowed down earlier. Source: Koordinator
-pkg/koordlet/qosmanager/plugins/cgreconcile; kernel Documentation/admin-guide/cgroup-v2.rst (Memory Interface Files).
+Each in whole pages, of what a pod was granted: one that its kubelet has not admitted keeps nothing, nor does what a
+resize only asks for. Kubepods and burstable keep what their pods hold of that together, since the kernel keeps no more
+below than above, and gives what nobody below claims to everybody there (mount option memory_recursiveprot). Nothing
+protects best effort: what it holds must be there to be taken back. What was there before us is not made worse: never
+less kept, never slowed down earlier. Source: Koordinator pkg/koordlet/qosmanager/plugins/cgreconcile; kernel
+Documentation/admin-guide/cgroup-v2.rst (Memory Interface Files), mm/memcontrol.c (effective_protection).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from agent.core.observe.knobs import (
     WMARK_SCALE_FILE,
 )
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Knob, KnobReading, Missing, Observation, Places
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, Missing, Observation
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
 from model.pod.pod import Pod
@@ -44,6 +46,11 @@ from model.reason import Reason
 from model.resources import BATCH_MEMORY, MEMORY, MID_MEMORY, ResourceVector
 
 _PAGE_BYTES = 4096
+_PARTS = 16
+"""What a pod holds of what it keeps counts for its tier in so many parts: not each page is a write."""
+_LARGEST_BYTES = 1 << 60
+"""Whoever has such a limit has none; the kernel reads little more as `max`, and says that then."""
+_ALL_OF_IT = "what the node has for pods"
 _KEPT = (MEMORY_MIN_FILE, MEMORY_LOW_FILE)
 _AMOUNTS = (*_KEPT, MEMORY_HIGH_FILE)
 
@@ -78,12 +85,13 @@ def memory_qos_limits(layout: Layout, observation: Observation, now: MemoryWishe
 
 def tier_limits(layout: Layout, observation: Observation, now: MemoryWishes) -> Iterator[Limit]:
     """Of kubepods and burstable what their pods keep together; priorities of these and of the best-effort root."""
-    kept = _kept_by_class(now, observation.places) if any(file in now.files for file in _KEPT) else {}
+    kept = _kept_by_class(layout, observation, now) if any(file in now.files for file in _KEPT) else {}
     for knob, reading in observation.knobs.items():
         own_tier = knob.cgroup in (layout.root, layout.burstable, layout.best_effort)
         if not own_tier or isinstance(reading.kernel, Missing) or knob.file not in (*_KEPT, *_PRIORITIES):
             continue
-        terms = _tier_terms(layout, knob, kept) if knob.file in _KEPT else _priority_terms(layout, knob, now)
+        of_memory = knob.file in _KEPT
+        terms = _tier_terms(layout, observation, knob, kept) if of_memory else _priority_terms(layout, knob, now)
         if terms is not None:
             yield _limit(knob, _as_before(knob, terms, reading), observation.at_seconds)
 
@@ -92,27 +100,37 @@ _PRIORITIES = (USE_PRIORITY_FILE, PRIORITY_FILE)
 _Kept = dict[tuple[KubernetesQoS, str], int]
 
 
-def _kept_by_class(now: MemoryWishes, places: Places) -> _Kept:
-    """Bytes by Kubernetes class and file, of pods that their kubelet admitted: anybody's may name a node and ask for
-    more than it has."""
+def _kept_by_class(layout: Layout, observation: Observation, now: MemoryWishes) -> _Kept:
+    """Bytes by Kubernetes class and file, of pods that have a cgroup; the directory decides which class."""
     found: _Kept = {}
     for pod in now.pods or ():
-        qos = now.by_uid.get(pod.uid)
-        if qos is None or pod.uid not in places.pods:
+        qos, place = now.by_uid.get(pod.uid), observation.places.pods.get(pod.uid)
+        if qos is None or place is None:
             continue
+        is_burstable = place.path.startswith(f"{layout.burstable}/")
+        kubernetes = KubernetesQoS.BURSTABLE if is_burstable else KubernetesQoS.GUARANTEED
+        request = _granted(pod, _for_pods(observation))
         for file in _KEPT:
-            key = (pod.status.kubernetes_qos, file)
-            found[key] = found.get(key, 0) + _kept(qos, file, _request(pod, pod.spec.requests)).value
+            amount = _claimed(_kept(qos, file, request).value, observation.pods.get(pod.uid))
+            found[kubernetes, file] = found.get((kubernetes, file), 0) + amount
     return found
 
 
-def _tier_terms(layout: Layout, knob: Knob, kept: _Kept) -> TermSum | None:
+def _claimed(kept: int, sample: CgroupSample | Missing | None) -> int:
+    """What a pod holds of what it keeps, in whole parts of that and in pages; nothing while it is not measured."""
+    if not isinstance(sample, CgroupSample):
+        return 0
+    held, part = sample.ends_bytes + sample.page_cache_bytes, max(kept // _PARTS, _PAGE_BYTES)
+    return min(-(-held // part) * part // _PAGE_BYTES * _PAGE_BYTES, kept)
+
+
+def _tier_terms(layout: Layout, observation: Observation, knob: Knob, kept: _Kept) -> TermSum | None:
     if knob.cgroup == layout.best_effort:
         return None
     terms = TermSum().add("Burstable pods", kept.get((KubernetesQoS.BURSTABLE, knob.file), 0))
     if knob.cgroup == layout.root:
         terms.add("Guaranteed pods", kept.get((KubernetesQoS.GUARANTEED, knob.file), 0))
-    return terms if terms.value else None
+    return terms.at_most(_ALL_OF_IT, _for_pods(observation)) if terms.value else None
 
 
 def _priority_terms(layout: Layout, knob: Knob, now: MemoryWishes) -> TermSum | None:
@@ -124,31 +142,43 @@ def _priority_terms(layout: Layout, knob: Knob, now: MemoryWishes) -> TermSum | 
 def _groups(observation: Observation, now: MemoryWishes) -> dict[str, _Group]:
     """By cgroup, of pods with a wish of which something was read."""
     read = {knob.cgroup for knob in observation.knobs if knob.file in MEMORY_QOS_FILES}
-    allocatable = observation.node.allocatable[MEMORY] if observation.node else 0
-    found: dict[str, _Group] = {}
+    most, found = _for_pods(observation), dict[str, _Group]()
     for pod in now.pods or () if read else ():
         place, qos = observation.places.pods.get(pod.uid), now.by_uid.get(pod.uid)
         if place is None or qos is None:
             continue
         if place.path in read:
-            found[place.path] = _Group(f"pod {pod.key}", qos, _request(pod, pod.spec.requests))
+            found[place.path] = _Group(f"pod {pod.key}", qos, _granted(pod, most))
         for container in (*pod.spec.containers, *(init for init in pod.spec.init_containers if init.sidecar)):
             path = place.containers.get(container.name)
             if path in read:
-                found[path] = _of_container(pod, container, qos, allocatable)
+                found[path] = _of_container(pod, container, qos, most)
     return found
 
 
-def _of_container(pod: Pod, container: Container, qos: MemoryQos, allocatable: int) -> _Group:
-    limits = [limit for limit in (_request(pod, container.limits), container.limits[MEMORY]) if limit]
-    most, most_is = (min(limits), "its limit") if limits else (allocatable, "what the node has for pods")
-    detail = f"pod {pod.key}, container {container.name}"
-    return _Group(detail, qos, _request(pod, container.requests), most, most_is)
+def _for_pods(observation: Observation) -> int:
+    """What the node has for pods, bytes; while that is unknown, more than any node has."""
+    return observation.node.allocatable[MEMORY] if observation.node else _LARGEST_BYTES
 
 
-def _request(pod: Pod, amounts: ResourceVector) -> int:
-    """Of what is lent, for whoever lives on that."""
-    return amounts[BATCH_MEMORY] + amounts[MID_MEMORY] if pod.borrows else amounts[MEMORY]
+def _of_container(pod: Pod, container: Container, qos: MemoryQos, for_pods: int) -> _Group:
+    limits = [limit for limit in (_of_memory(pod, container.limits), container.limits[MEMORY]) if limit]
+    bounded = bool(limits) and min(limits) < _LARGEST_BYTES
+    most, most_is = (min(limits), "its limit") if bounded else (for_pods, _ALL_OF_IT)
+    detail, request = f"pod {pod.key}, container {container.name}", _of_memory(pod, container.requests)
+    return _Group(detail, qos, min(request, _granted(pod, for_pods)), most if most < _LARGEST_BYTES else 0, most_is)
+
+
+def _granted(pod: Pod, for_pods: int) -> int:
+    """What the pod has for certain, whatever a resize asks for that its kubelet has not granted."""
+    asked = pod.spec.requests if pod.spec.certain is None else pod.spec.certain
+    return min(_of_memory(pod, asked), for_pods)
+
+
+def _of_memory(pod: Pod, amounts: ResourceVector) -> int:
+    """Of what is lent, for whoever lives on that; elsewhere nothing lent is kept, whatever the pod calls itself."""
+    lent = pod.borrows and pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT
+    return amounts[BATCH_MEMORY] + amounts[MID_MEMORY] if lent else amounts[MEMORY]
 
 
 def _of(group: _Group, knob: Knob, reading: KnobReading, now: float) -> Limit | None:
@@ -199,7 +229,8 @@ def _whole_pages(terms: TermSum) -> TermSum:
 
 def _as_before(knob: Knob, terms: TermSum, reading: KnobReading) -> TermSum:
     """Never worse than whoever made the cgroup wanted it."""
-    before = reading.original if reading.last_written is not None else reading.kernel
+    # What a write of ours that was not kept left there is nobody's wish.
+    before = reading.kernel if reading.original is None else reading.original
     if knob.file not in _AMOUNTS or not isinstance(before, int):
         return terms
     if knob.file == MEMORY_HIGH_FILE:

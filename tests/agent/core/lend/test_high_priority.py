@@ -97,6 +97,7 @@ CPU_CASES: dict[str, tuple[list[Pod], list[PodMetric], int, int]] = {
     # pods, metrics, then CPU kept by usage and maxUsageRequest (request 1000, usage 400 unless said)
     "measured": ([pod()], [measured()], 400, 1000),
     "LSE is exclusive": ([pod(**LSE)], [measured()], 1000, 1000),
+    "LSE resized to less than the CPUs it was given": ([pod(**LSE, cpuset="0-3")], [measured()], 4000, 4000),
     "LSE above its request": ([pod(**LSE)], [measured(cpu=1100)], 1000, 1100),
     "LSR gives what it does not use": ([pod(qos=QoSClass.LSR)], [measured()], 400, 1000),
     "SYSTEM is online": ([pod(qos=QoSClass.SYSTEM)], [measured()], 400, 1000),

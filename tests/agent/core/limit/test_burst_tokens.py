@@ -11,6 +11,7 @@ from agent.core.limit.cpu_burst import BurstFacts
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupSample, CpuThrottling, Missing
 from model.qos import QoSClass
+from model.resources import CPU, ResourceVector
 from model.strategy import BurstStrategy
 from tests.pods import with_fields
 
@@ -95,6 +96,19 @@ def test_the_pool(
     )
     found = shared_pool(usage, 10_000, BurstFacts(Layout(), BurstStrategy(pool_pct=50), (lsr,)))
     assert (found.state, found.millis) == expected
+
+
+def test_nobody_takes_the_pool_by_asking(build: Any) -> None:
+    """An LSR pod that no kubelet admitted, and one that a resize asks everything for and was granted 2 CPUs."""
+    asks = with_fields(build.pod("asks", cpu=10_000, qos=QoSClass.LSR), qos_label=QoSClass.LSR)
+    grows = with_fields(
+        build.pod("grows", cpu=10_000, qos=QoSClass.LSR),
+        qos_label=QoSClass.LSR,
+        certain=ResourceVector({CPU: 2000}),
+    )
+    usage = build.usage({grows.uid: build.averages(0)}, node=build.averages(0))
+    found = shared_pool(usage, 10_000, BurstFacts(Layout(), BurstStrategy(pool_pct=50), (asks, grows)))
+    assert (found.state, found.millis) == (PoolState.IDLE, 8000)
 
 
 def test_what_is_not_measured(build: Any) -> None:

@@ -140,7 +140,8 @@ UNTOUCHED: dict[str, tuple[BurstStrategy, dict[str, Any]]] = {
     "LSE": (ON, {"qos_label": QoSClass.LSE}),
     "SYSTEM": (ON, {"qos_label": QoSClass.SYSTEM}),
     "BE": (ON, {"qos_label": QoSClass.BE, "kubernetes_qos": KubernetesQoS.BEST_EFFORT}),
-    "mid": (ON, {"band": PriorityBand.MID}),
+    "mid": (ON, {"band": PriorityBand.MID, "below_prod": True}),
+    "batch by its priority alone": (ON, {"band": PriorityBand.BATCH, "below_prod": True}),
     "below the best-effort root": (ON, {"kubernetes_qos": KubernetesQoS.BEST_EFFORT}),
     "it has ended": (ON, {"phase": PodPhase.SUCCEEDED}),
 }

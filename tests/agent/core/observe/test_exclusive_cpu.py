@@ -47,6 +47,7 @@ CASES: dict[str, tuple[Pod, KubeletPolicy, int]] = {
     ),
     "one that ended": (pod(phase=PodPhase.SUCCEEDED), STATIC, 0),
     "LSE": (pod(qos=QoSClass.LSE), NONE, 2500),
+    "LSE that asks for fewer CPUs than it was given": (pod(qos=QoSClass.LSE, cpuset="0-3"), NONE, 4000),
     "LSR, whose CPUs best effort shares": (pod(qos=QoSClass.LSR), NONE, 0),
 }
 

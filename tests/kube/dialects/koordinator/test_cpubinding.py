@@ -158,6 +158,7 @@ def test_cores_are_told_apart_by_socket() -> None:
         {"topology": {"detail": [{"id": 8192}]}},
         {"topology": {"detail": [{"id": 1}, {"id": 1}]}},
         {"topology": {"detail": [{"core": 1}]}},
+        {"topology": {"detail": [{"id": 0, "core": 0, "node": 0}, {"id": 1, "core": 0, "node": 1}]}},
         {"reservation": {"reservedCPUs": "x"}},
         {"policy": {"reservedCPUs": "x"}},
         {"allocations": "{"},

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 import msgspec
 import numpy as np
 from cpu_builders import cpus, machine
 from scheduler_builders import node, snapshot
 
-from model.cpubinding import BoundCpus, CpuRequest, NodeCpus
+from model.cpubinding import BindPolicy, BoundCpus, CpuRequest, NodeCpus
 from scheduler.core.cpus.free_cpus import INVALID_TOPOLOGY, NOT_ENOUGH
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Ledger
@@ -54,6 +58,33 @@ def test_put_and_remove() -> None:
     table.remove(0, "nobody")
     assert table.room(TWO).most.tolist() == [1, 1, 0]
     assert table.put(0, "more", TWO) == cpus("0,2")
+
+
+def calls(asked: Callable[[], object]) -> int:
+    """So many functions were called."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    sys.setprofile(count)
+    try:
+        asked()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+def test_what_is_not_asked_for_is_not_worked_out() -> None:
+    """However many other requests there were; and in a copy only what changes there."""
+    table, asked = CpuTable(nodes(), ledger()), CpuRequest(1, BindPolicy.SPREAD_BY_PCPUS, required=True)
+    assert table.room(asked).most.tolist() == [2, 3, 0]
+    for count in range(1, 200):
+        table.room(CpuRequest(count))
+    assert calls(lambda: table.put(0, "new", TWO)) < 100
+    assert table.room(asked).most.tolist() == [0, 3, 0]
+    assert table.copy().room(asked).most is table.room(asked).most
 
 
 def test_a_copy_is_apart() -> None:

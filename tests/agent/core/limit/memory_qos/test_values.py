@@ -15,7 +15,16 @@ from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knob_table import Strategy, owner_of
 from agent.core.observe.knobs import MEMORY_QOS_FILES, UNLIMITED, VENDOR_MEMORY_FILES, memory_qos_knob
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Places, PodPlace, Value
+from agent.core.observe.observation import (
+    Absence,
+    CgroupSample,
+    Knob,
+    KnobReading,
+    Missing,
+    Places,
+    PodPlace,
+    Value,
+)
 from model.pod.pod import Pod
 from model.pod.spec import Container
 from model.qos import (
@@ -29,7 +38,7 @@ from model.qos import (
     QoSClass,
 )
 from model.reason import Reason
-from model.resources import BATCH_MEMORY, MEMORY, ResourceVector
+from model.resources import BATCH_MEMORY, MEMORY, MID_MEMORY, ResourceVector
 from model.strategy import EvictionStrategy, SuppressStrategy
 from tests.pods import make_pod
 
@@ -51,18 +60,8 @@ def online(
     name: str = "web",
     **more: Any,
 ) -> Pod:
-    main = Container("main", memory(request), memory(limit))
-    return make_pod(
-        "ns",
-        name,
-        name,
-        requests=memory(request),
-        containers=(main,),
-        qos=qos,
-        qos_label=qos,
-        kubernetes_qos=kubernetes,
-        **more,
-    )
+    fields = {"requests": memory(request), "containers": (Container("main", memory(request), memory(limit)),), **more}
+    return make_pod("ns", name, name, qos=qos, qos_label=qos, kubernetes_qos=kubernetes, **fields)
 
 
 def batch(request: int = 1024 * MI, limit: int = 1024 * MI) -> Pod:
@@ -212,37 +211,87 @@ def test_what_is_there(
 
 
 def tiers(
-    build: Any, pods: tuple[Pod, ...], strategy: MemoryQosStrategy, waiting: tuple[Pod, ...] = ()
+    build: Any, pods: tuple[Pod, ...], strategy: MemoryQosStrategy, held: int = GI, **more: Any
 ) -> dict[tuple[str, str], int]:
-    """Of pods that run, and of some that their kubelet has not admitted."""
-    cgroups = (V2.root, V2.burstable, V2.best_effort)
+    """Every pod has its cgroup and holds so many bytes, but for those of `absent`."""
+    cgroups, absent = (V2.root, V2.burstable, V2.best_effort), more.pop("absent", ())
     knobs = {memory_qos_knob(V2, cgroup, file): KnobReading(0) for cgroup in cgroups for file in MEMORY_QOS_FILES}
-    seen = build.seen(knobs=knobs, places=Places({pod.uid: place(pod) for pod in pods}))
-    found = tier_limits(V2, seen, wishes(MemoryWishes(), strategy, (*pods, *waiting)))
+    knobs |= {memory_qos_knob(V2, cgroup, file): reading for (cgroup, file), reading in more.pop("tiers", {}).items()}
+    there = [pod for pod in pods if pod.name not in absent]
+    seen = build.seen(
+        knobs=knobs,
+        places=Places({pod.uid: place(pod) for pod in there}),
+        pods={pod.uid: CgroupSample(0, held) for pod in there},
+        node=build.node(memory=8 * GI),
+        **more,
+    )
+    found = tier_limits(V2, seen, wishes(MemoryWishes(), strategy, pods))
     return {(limit.knob.cgroup.removeprefix(V2.root), limit.knob.file): limit.value for limit in found}
+
+
+HALF = MemoryQos(min_pct=50, low_pct=100, oom_kill_group=1)
+HALVES = MemoryQosStrategy(lsr=HALF, ls=HALF, be=HALF)
+
+
+def guaranteed(request: int = 300 * MI) -> Pod:
+    return online(request, kubernetes=KubernetesQoS.GUARANTEED, name="db", qos=QoSClass.LSR)
 
 
 def test_tiers_keep_what_their_pods_keep(build: Any) -> None:
     """Kubepods all of it, burstable that of its pods; best effort nothing, and nobody is killed with a whole tier."""
-    guaranteed = online(300 * MI, kubernetes=KubernetesQoS.GUARANTEED, name="db", qos=QoSClass.LSR)
-    half = MemoryQos(min_pct=50, low_pct=100, oom_kill_group=1)
-    strategy = MemoryQosStrategy(lsr=half, ls=half, be=half)
-    pods = (online(100 * MI), online(200 * MI, name="api"), guaranteed, batch())
-    assert tiers(build, pods, strategy) == {
+    pods = (online(100 * MI), online(200 * MI, name="api"), guaranteed(), batch())
+    assert tiers(build, pods, HALVES) == {
         ("", MIN): 300 * MI,
         ("", LOW): 600 * MI,
         ("/burstable", MIN): 150 * MI,
         ("/burstable", LOW): 300 * MI,
     }
-    assert tiers(build, (), strategy) == {}
+    assert tiers(build, (), HALVES) == {}
 
 
-def test_who_is_not_admitted_protects_nothing(build: Any) -> None:
-    """Anybody's pod may name the node and ask for more than it has, until its kubelet refuses it."""
-    strategy = MemoryQosStrategy(ls=MemoryQos(min_pct=100))
-    alone = tiers(build, (online(100 * MI),), strategy)
-    assert tiers(build, (online(100 * MI),), strategy, (online(1 << 50, name="claims"),)) == alone
-    assert tiers(build, (), strategy, (online(1 << 50, name="claims"),)) == {}
+def test_tiers_keep_no_more_than_their_pods_hold(build: Any) -> None:
+    """With memory_recursiveprot the kernel gives what no pod claims to all, best effort among them: whole sixteenths."""
+    kept = tiers(build, (online(160 * MI), guaranteed(320 * MI)), HALVES, held=31 * MI)
+    assert kept == {
+        ("", MIN): 35 * MI + 40 * MI,
+        ("", LOW): 40 * MI + 40 * MI,
+        ("/burstable", MIN): 35 * MI,
+        ("/burstable", LOW): 40 * MI,
+    }
+    assert tiers(build, (online(),), HALVES, held=0) == {}
+
+
+def test_what_is_not_granted_is_not_kept(build: Any) -> None:
+    """A pod that no kubelet admitted, what a resize only asks for, and amounts that no node has."""
+    endless = online((1 << 63) - 1, name="endless")
+    own = {("/burstable", MIN): 512 * MI, ("/burstable", LOW): GI, ("", MIN): 512 * MI, ("", LOW): GI}
+    pods = (online(), endless)
+    assert tiers(build, pods, HALVES, absent=("endless",)) == own
+    resized = online((1 << 63) - 1, certain=memory(1024 * MI))
+    assert tiers(build, (resized,), HALVES) == own
+    assert max(tiers(build, pods, HALVES, held=1 << 62).values()) <= 8 * GI
+    found = decided(build, resized, ls(min_pct=100, throttling_pct=50))
+    assert {key: limit.value for key, limit in found.items()} == {
+        ("", MIN): GI,
+        ("/main", MIN): GI,
+        ("/main", HIGH): GI + GI // 2,
+    }
+
+
+def test_what_is_lent_is_not_kept(build: Any) -> None:
+    """Nothing of a Burstable pod that lives on mid resources is kept, neither lent memory nor its own."""
+    amounts = ResourceVector({MEMORY: MI, MID_MEMORY: 4 * GI})
+    mid = online(MI, requests=amounts, band=PriorityBand.MID, containers=(Container("main", amounts, amounts),))
+    found = decided(build, mid, ls(min_pct=100))
+    assert found == {}
+
+
+def test_what_a_write_of_ours_left_is_not_what_was_before_us(build: Any) -> None:
+    """The kernel took more than was meant: the next tick writes what is meant."""
+    strategy, left = ls(min_pct=50), KnobReading(UNLIMITED, None, 0)
+    found = decided(build, online(1000 * MI), strategy, readings={("", MIN): left})
+    assert found["", MIN].value == 500 * MI
+    assert tiers(build, (online(),), strategy, tiers={("/kubepods", MIN): left})["", MIN] == 512 * MI
 
 
 def test_priorities_of_tiers(build: Any) -> None:
@@ -287,7 +336,8 @@ class Kernel:
             knobs = (*knobs_to_read(self.state, self.layout, where, facts), *left)
             counts.append(sum(knob.file in MEMORY_QOS_FILES and self.owned(knob) for knob in knobs))
             readings = {knob: self.reading(knob) for knob in knobs}
-            seen = self.build.seen(self.at, knobs=readings, places=where, listed=facts.pods)
+            held = {uid: CgroupSample(0, GI) for uid in where.pods}
+            seen = self.build.seen(self.at, knobs=readings, places=where, listed=facts.pods, pods=held)
             self.state, limits = decide_limits(self.state, self.layout, seen, self.build.usage(), facts)
             for write in plan(limits.limits, readings):
                 self.originals.setdefault(write.knob, write.previous)
