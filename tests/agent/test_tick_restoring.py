@@ -124,7 +124,12 @@ def _with_limits(pod: Pod) -> Pod:
     batch = ResourceVector({BATCH_CPU: 200, BATCH_MEMORY: 64 << 20})
     amounts = batch if pod.best_effort else ResourceVector({CPU: 500, MEMORY: 64 << 20})
     containers = tuple(Container(name, amounts, amounts) for name in pod.status.container_ids)
-    return with_fields(pod, containers=containers, oom_scores=OomScores(300))
+    requests = pod.spec.requests if pod.best_effort else pod.spec.requests.maximum(_times(amounts, len(containers)))
+    return with_fields(pod, containers=containers, requests=requests, oom_scores=OomScores(300))
+
+
+def _times(amounts: ResourceVector, number: int) -> ResourceVector:
+    return ResourceVector({name: number * amounts[name] for name in amounts})
 
 
 def _found(knob: Knob) -> str:
@@ -204,6 +209,8 @@ def test_killed_after_each_write(tmp_path: Path, build: Any, name: str, force: N
         node.played.wait()
         node.played.executor.restore()
         assert node.texts() == node.before, writes
+        while Scenario.opened:  # of as many lives no machine has the descriptors
+            Scenario.opened.pop().close()
         if not died:
             break
     assert writes > 2 * TICKS

@@ -46,7 +46,15 @@ class Node:
         known = self.executor.readings(knobs_to_read(*about), claims_due(*about))
         there = CgroupSample(0, 0)
         seen = Observation(
-            self.at, self.at, NodeSample(0, 0, 2), there, there, knobs=known.readings, listed=facts.pods, places=places
+            self.at,
+            self.at,
+            NodeSample(0, 0, 2),
+            there,
+            there,
+            knobs=known.readings,
+            pods={"u": CgroupSample(0, 64 * MIB)},  # as much as it may hold: tiers keep no more than is held
+            listed=facts.pods,
+            places=places,
         )
         self.memory, limits = decide_limits(self.memory, self.layout, seen, None, facts)
         ours = {knob: limit for knob, limit in limits.limits.items() if knob.file in MEMORY_QOS_FILES}
