@@ -28,12 +28,16 @@ class MetricUnit(StrEnum):
     BYTES = "bytes"
     CORES = "cores"
     RATIO = "ratio"
+    SHARE = "1 is the whole cluster"
     AMOUNT = "milli-CPU or bytes"
     FILE = "the file's own"
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One row; `name` is without the program's prefix, `buckets` are upper bounds of a histogram."""
+    """One row; `name` is without the program's prefix, `buckets` are upper bounds of a histogram.
+
+    `prefixed`: its full name begins with the program's.
+    """
 
     type: MetricType
     name: str
@@ -41,6 +45,7 @@ class Metric(msgspec.Struct, frozen=True):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    prefixed: bool = True
 
 
 class MetricTable(msgspec.Struct, frozen=True):
@@ -51,7 +56,7 @@ class MetricTable(msgspec.Struct, frozen=True):
 
     def full_name(self, row: Metric) -> str:
         """As Prometheus has it: `sublet_agent_ticks_total`."""
-        return f"sublet_{self.program}_{row.name}"
+        return f"sublet_{self.program}_{row.name}" if row.prefixed else row.name
 
     @property
     def by_name(self) -> Mapping[str, Metric]:
@@ -83,11 +88,23 @@ def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -
     return Metric(MetricType.HISTOGRAM, name, _unit(name), text, labels, buckets)
 
 
+def _of_training(row: Metric) -> Metric:
+    """Under the name that boards for training clusters ask for, without a prefix."""
+    return msgspec.structs.replace(row, prefixed=False)
+
+
+QUEUE_ROWS = (
+    "training_job_queue_length",
+    "training_cluster_resource_utilization",
+    "training_queue_fairshare_deviation",
+)
+"""Gauges of the scheduler that are read from queues as they are."""
 _CYCLE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _BINDING_SECONDS = (*_CYCLE_SECONDS, 5.0, 10.0)
 _WAIT_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 _REVIEW_SECONDS = (0.0005, *_CYCLE_SECONDS, 5.0)
 _AMOUNT = MetricUnit.AMOUNT
+_JOB_SECONDS = tuple(0.1 * 2**power for power in range(15))
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 AGENT = MetricTable(
@@ -177,6 +194,53 @@ SCHEDULER = MetricTable(
         _counter("dropped_decisions_total", "Agents' decisions dropped because nobody took them in time."),
         _gauge("leader", "1 while this process leads and its lease is renewed in time."),
         _counter("dropped_events_total", "Kubernetes Events dropped since the start: no room, or refused."),
+        _of_training(
+            _histogram(
+                "training_job_scheduling_duration_seconds",
+                "Time from a job's creation to its placement, result scheduled, or to its timeout, result timeout.",
+                "queue",
+                "job_type",
+                "result",
+                buckets=_JOB_SECONDS,
+            )
+        ),
+        _of_training(
+            _gauge("training_job_queue_length", "Jobs that wait, by queue and priority.", "queue", "priority")
+        ),
+        _of_training(
+            _gauge(
+                "training_cluster_resource_utilization",
+                "What the pods of a queue have of the cluster, and what is kept for them; queues without others below.",
+                "resource_type",
+                "queue",
+                unit=MetricUnit.SHARE,
+            )
+        ),
+        _of_training(
+            _counter(
+                "training_job_preemptions_total",
+                "Jobs that lose pods to another, by both queues; reason Preempting by priority, Reclaiming by quota.",
+                "preemptor_queue",
+                "victim_queue",
+                "reason",
+            )
+        ),
+        _of_training(
+            _gauge(
+                "training_queue_fairshare_deviation",
+                "What a queue has of its dominant resource less its fair share of it; above 0 it has more.",
+                "queue",
+                unit=MetricUnit.SHARE,
+            )
+        ),
+        _of_training(
+            _counter(
+                "training_gang_scheduling_total",
+                "Gangs placed, result scheduled, or out of time, result timeout, for which label timeout is true.",
+                "result",
+                "timeout",
+            )
+        ),
     ),
 )
 ADMISSION = MetricTable(

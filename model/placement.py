@@ -33,7 +33,8 @@ class Placement(msgspec.Struct, frozen=True):
 class Victim(msgspec.Struct, frozen=True):
     """A pod that is to go; `subject` is its job.
 
-    `notice_seconds` is how long before its end it asks to be told, 0 where it does not.
+    `notice_seconds` is how long before its end it asks to be told, 0 where it does not. `queue` governs it;
+    `reclaimed`: the preemptor's queue takes it back, whatever its priority.
     """
 
     pod_key: str
@@ -41,6 +42,8 @@ class Victim(msgspec.Struct, frozen=True):
     node: str
     subject: WorkloadId
     notice_seconds: float = 0.0
+    queue: str = ""
+    reclaimed: bool = False
 
 
 class ScoreTerm(msgspec.Struct, frozen=True):
@@ -77,7 +80,8 @@ class PlanState(StrEnum):
 class EvictionPlan(msgspec.Struct, frozen=True):
     """Room for `preemptor` (a subject), begun by its pod `trigger` (`namespace/name`): victims out, placements in.
 
-    At `deadline_seconds` (Unix time) victims that were told go whether they saved a checkpoint or not.
+    At `deadline_seconds` (Unix time) victims that were told go whether they saved a checkpoint or not. `queue` governs
+    the preemptor; the root's where none does.
     """
 
     preemptor: WorkloadId
@@ -86,3 +90,4 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
     deadline_seconds: float = 0.0
     state: PlanState = PlanState.PROPOSED
+    queue: str = ""

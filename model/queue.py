@@ -1,7 +1,8 @@
 """Queues: who shares the cluster with whom, and with how much.
 
 Amounts are in base units of the resource (milli-CPU, bytes, devices, batch-cpu in milli-CPU). A cell is a resource of
-a flavour; where an API has no flavours, all is of the flavour `""`.
+a flavour; where an API has no flavours, all is of the flavour `""`. A job is whatever queues and is placed as one: a
+gang, a group of gangs, a lone pod, or the pods of one controller.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 import msgspec
+
+from model.decision import Decision
 
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = ""
@@ -47,7 +50,7 @@ class QuotaCell(msgspec.Struct, frozen=True):
     `guaranteed` is never lent. Up to `nominal` the queue uses its own, above it borrows; None: its share by weight of
     what its parent has, at least `guaranteed` and at most `maximum`. `maximum` is never passed; None: the parent's.
     `borrowing_limit` is how much above nominal, `lending_limit` how much of nominal others may have meanwhile; None: no
-    bound of its own.
+    bound of its own. `weight` is its share of this resource beside its siblings; None: the queue's own.
     """
 
     guaranteed: int = 0
@@ -55,6 +58,7 @@ class QuotaCell(msgspec.Struct, frozen=True):
     maximum: int | None = None
     borrowing_limit: int | None = None
     lending_limit: int | None = None
+    weight: int | None = None
 
 
 class QueuePreemption(msgspec.Struct, frozen=True):
@@ -99,14 +103,22 @@ class Queue(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+def governing(queue: str, *, online: bool) -> str:
+    """The queue that governs work: its own, but the root for online pods that name none.
+
+    Whoever wrote a service without a word about queues is not made to wait by anybody's quota.
+    """
+    return ROOT_QUEUE if online and queue == DEFAULT_QUEUE else queue
+
+
 class CellStanding(msgspec.Struct, frozen=True):
     """How a queue stands in one cell; amounts include those of all queues below it.
 
     `nominal` and `maximum` are what the queue says, None: nothing. `share` is its fair share, which has room for what
     it demands alone; `entitled` is what nobody may take back. `used` is what its pods have until they are gone,
     `nominated` what is kept for those that wait for victims, `demand` both and what waits. `borrowed` is the part of
-    used and nominated above nominal (the share, where it has none), `lent` what others have of its own, `headroom` how
-    much more it may have now.
+    used and nominated above nominal (what it is entitled to, where it has none), `lent` what others have of its own,
+    `headroom` how much more it may have now, None where nothing bounds it.
     """
 
     guaranteed: int = 0
@@ -119,7 +131,7 @@ class CellStanding(msgspec.Struct, frozen=True):
     demand: int = 0
     borrowed: int = 0
     lent: int = 0
-    headroom: int = 0
+    headroom: int | None = 0
 
 
 class QueueStanding(msgspec.Struct, frozen=True):
@@ -140,3 +152,75 @@ class QueueStanding(msgspec.Struct, frozen=True):
     running_jobs: int = 0
     position: int = 0
     problem: str = ""
+
+
+class Loan(msgspec.Struct, frozen=True):
+    """What a queue has of another's own."""
+
+    lender: str
+    borrower: str
+    cell: Cell
+    amount: int
+
+
+class QuotaShortage(msgspec.Struct, frozen=True):
+    """A cell in which a job does not fit: `queue` is where its path is tightest, `bound` what binds there.
+
+    `room` is what the job might have at most; below 0 more is in use than may be.
+    """
+
+    cell: Cell
+    queue: str
+    bound: str
+    asked: int
+    room: int
+
+
+class QueuedJob(msgspec.Struct, frozen=True):
+    """A job: `name` is `gang/…`, `pod/…` or `job/…` with namespace and name.
+
+    `position` is its place in the order, 1 is next, 0 where nothing of it waits; `stage` and `reason` are of the newest
+    decision about it, empty before the first. `asked` is what its waiting members request, `held` what its members on
+    nodes have and what is kept for it, both by resource.
+    """
+
+    name: str
+    queue: str
+    position: int = 0
+    stage: str = ""
+    reason: str = ""
+    detail: str = ""
+    asked: Mapping[str, int] = {}
+    held: Mapping[str, int] = {}
+
+
+class QueueAccount(msgspec.Struct, frozen=True):
+    """A queue with its loans, both ways, and the first jobs that wait in it or below it; `waiting` counts all."""
+
+    standing: QueueStanding
+    loans: tuple[Loan, ...] = ()
+    jobs: tuple[QueuedJob, ...] = ()
+    waiting: int = 0
+
+
+class JobAccount(msgspec.Struct, frozen=True):
+    """A job and what it waits for; `path` is its queue and those above it, without the root.
+
+    `members` are its pods that count, `scheduled` those with a node, `needed` how many must be placed at once.
+    `shortages` are those of the quota now, `ahead` the first before it in the order, `ahead_count` how many there are.
+    """
+
+    namespace: str
+    name: str
+    job: QueuedJob
+    path: tuple[str, ...] = ()
+    members: int = 0
+    scheduled: int = 0
+    needed: int = 0
+    message: str = ""
+    nearest: str = ""
+    decision: Decision | None = None
+    preemption: Decision | None = None
+    shortages: tuple[QuotaShortage, ...] = ()
+    ahead: tuple[QueuedJob, ...] = ()
+    ahead_count: int = 0

@@ -289,3 +289,41 @@ _WORDS: dict[Reason, str] = {
 def words(reason: Reason) -> str:
     """The sentence fragment for a code."""
     return _WORDS[reason]
+
+
+class Stage(StrEnum):
+    """ADMISSION: may it be tried at all. QUOTA: may its queue have so much. ORDER: is it its turn. PLACEMENT: do nodes
+    fit. PLACED: it has passed them all.
+    """
+
+    ADMISSION = "admission"
+    QUOTA = "quota"
+    ORDER = "order"
+    PLACEMENT = "placement"
+    PLACED = "placed"
+
+
+_ADMISSION = frozenset(
+    {
+        Reason.QUEUE_NOT_FOUND,
+        Reason.QUEUE_CLOSED,
+        Reason.QUEUE_HELD,
+        Reason.QUEUE_HAS_CHILDREN,
+        Reason.QUEUE_INVALID,
+        Reason.QUEUE_REFUSES_JOB,
+        Reason.QUEUE_FULL,
+        Reason.GANG_WAITING_FOR_MEMBERS,
+        Reason.GANG_INVALID,
+        Reason.GANG_NOT_FOUND,
+        Reason.CONSTRAINT_NOT_SUPPORTED,
+    }
+)
+_QUOTA = frozenset({Reason.QUOTA_TOO_SMALL, Reason.QUOTA_EXHAUSTED, Reason.RECLAIMING})
+_OTHERS = {Reason.QUEUE_ORDER: Stage.ORDER, Reason.SCHEDULED: Stage.PLACED}
+
+
+def stage_of(reason: Reason) -> Stage:
+    """The stage in which a decision of that reason leaves its workload."""
+    if reason in _ADMISSION:
+        return Stage.ADMISSION
+    return Stage.QUOTA if reason in _QUOTA else _OTHERS.get(reason, Stage.PLACEMENT)

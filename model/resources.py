@@ -21,6 +21,7 @@ BATCH_MEMORY = "kubernetes.io/batch-memory"
 MID_CPU = "kubernetes.io/mid-cpu"
 MID_MEMORY = "kubernetes.io/mid-memory"
 _LARGEST = 1 << 53
+_BYTES = ("memory", "storage", "hugepages-")
 
 
 class ResourceVector(msgspec.Struct, frozen=True):
@@ -69,6 +70,13 @@ def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> 
         if amounts[name] < 0:
             raise ConfigurationFault(f"{where}.{name}", f"{text!r} is negative", "write an amount of 0 or more")
     return countable(ResourceVector(amounts))
+
+
+def amount_text(amount: int, resource: str) -> str:
+    """An amount in base units as Kubernetes prints one of this resource: `1500m`, `4Gi`, `8`."""
+    if resource == CPU:
+        return quantity.format_millis(amount)
+    return quantity.format_bytes(amount) if any(word in resource for word in _BYTES) else str(amount)
 
 
 def countable(amounts: ResourceVector) -> ResourceVector:

@@ -77,11 +77,14 @@ class MatchPolicy(StrEnum):
 
 
 class GangSource(StrEnum):
-    """Where a pod's gang is defined. UPSTREAM is scheduling.k8s.io's PodGroup, named by spec.schedulingGroup."""
+    """Where a pod's gang is defined. UPSTREAM is scheduling.k8s.io's PodGroup, named by spec.schedulingGroup; VOLCANO
+    that of scheduling.volcano.sh, named by an annotation.
+    """
 
     POD_GROUP = "PodGroup"
     ANNOTATION = "annotation"
     UPSTREAM = "scheduling.k8s.io PodGroup"
+    VOLCANO = "scheduling.volcano.sh PodGroup"
 
 
 class GangPhase(StrEnum):
@@ -129,7 +132,8 @@ class GangSpec(msgspec.Struct, frozen=True):
 
     `groups` are the keys of all gangs that go together with this one, itself included, sorted; empty: alone.
     `topology` is from the widest level to the narrowest. `priority` and `preemption_policy` are the gang's own word,
-    None where its pods decide. `whole` gangs lose all their members to a preemption, or none.
+    None where its pods decide; `priority_class` is the name of the PriorityClass that it takes them from. `whole` gangs
+    lose all their members to a preemption, or none. `tasks` are those of which it needs a minimum each, by name.
     """
 
     min_member: int
@@ -142,6 +146,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     priority: int | None = None
     preemption_policy: PreemptionPolicy | None = None
     whole: bool = False
+    priority_class: str = ""
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 class GangMembership(msgspec.Struct, frozen=True):
@@ -173,7 +179,8 @@ class Gang(msgspec.Struct, frozen=True):
     """A PodGroup object translated; times are Unix seconds.
 
     `partial_seconds`: bound in part since then, and never whole before. `whole_seconds`: its minimum ran first by then.
-    Both are the scheduler's own notes, 0 without one.
+    Both are the scheduler's own notes, 0 without one. `queue` is the one that it names, empty where its pods decide;
+    `min_resources` is what its queue must have room for before it counts as admitted.
     """
 
     namespace: str
@@ -185,6 +192,8 @@ class Gang(msgspec.Struct, frozen=True):
     source: GangSource = GangSource.POD_GROUP
     partial_seconds: float = 0.0
     whole_seconds: float = 0.0
+    queue: str = ""
+    min_resources: ResourceVector = ResourceVector()
 
     @property
     def key(self) -> str:

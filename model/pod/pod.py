@@ -40,6 +40,8 @@ class Pod(msgspec.Struct, frozen=True):
     """It has a controller, which would replace it."""
     owner: str = ""
     """Its controller as `namespace/name`, empty without one."""
+    owner_kind: str = ""
+    """Its controller's kind, such as Job; empty without one."""
     daemon: bool = False
     """Its controller is a DaemonSet."""
     cgroup_uid: str = ""

@@ -73,9 +73,15 @@ class PodSpec(msgspec.Struct, frozen=True):
     gated: bool = False
     """It has spec.schedulingGates: nobody places it yet."""
     queue: str = DEFAULT_QUEUE
-    """The queue that it waits in; all wait in one while nothing reads queues."""
+    """The queue that it waits in: its own word, else its PodGroup's, else that of its namespace."""
+    named_queue: str = ""
+    """The queue that it names itself, empty where it names none."""
+    local_queue: str = ""
+    """Kueue's LocalQueue that it names, which counts before where a queue has that name."""
     gang: GangMembership | None = None
     """The gang that it belongs to."""
+    task: str = ""
+    """The task of its gang that it does, where the gang tells tasks apart."""
     rank: int = -1
     """Its index in the gang's topology, else among its Job's or StatefulSet's pods; -1 without one."""
     priority: int = 0
