@@ -61,6 +61,15 @@ class Instruments:
             self._made[name] = _Read(self._table, (row,), _alone(name, read))
             self.registry.register(self._made[name])
 
+    def follow(self, read: Callable[[], Mapping[str, Sequence[MetricSample]]], *names: str) -> None:
+        """Read all series of these rows together at each scrape; one that is not given any more is gone."""
+        rows = tuple(self._table.by_name[name] for name in names)
+        for name in names:
+            self.registry.unregister(self._made[name])
+        made = _Read(self._table, rows, read)
+        self._made |= dict.fromkeys(names, made)
+        self.registry.register(made)
+
     def _make(self, row: metrics.Metric) -> Any:
         options: dict[str, Any] = {"buckets": row.buckets} if row.buckets else {}
         name = self._table.full_name(row)

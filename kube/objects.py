@@ -240,6 +240,54 @@ class UpstreamPodGroup(msgspec.Struct, frozen=True):
     status: UpstreamPodGroupStatus | None = None
 
 
+class VolcanoPodGroupStatus(msgspec.Struct, frozen=True):
+    """Untyped where nobody reads it: another controller's conditions cannot make a gang unreadable."""
+
+    phase: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class VolcanoPodGroup(msgspec.Struct, frozen=True):
+    """Of scheduling.volcano.sh. `spec` stays untyped here, as a queue's: the gangs dialect names what is wrong."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: VolcanoPodGroupStatus | None = None
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """Of sublet.dev. `spec` stays untyped here: the dialect of queues checks it and says what is wrong."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class VolcanoQueue(msgspec.Struct, frozen=True):
+    """Of scheduling.volcano.sh; the status says whether it is open."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class ElasticQuota(msgspec.Struct, frozen=True):
+    """Of scheduling.sigs.k8s.io; labels and annotations of Koordinator say most of it."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class ElasticQuotaProfile(msgspec.Struct, frozen=True):
+    """Of quota.koordinator.sh: an ElasticQuota that is kept at what some nodes have."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+
+
 class TopologyLayer(msgspec.Struct, frozen=True, rename="camel"):
     topology_layer: str = ""
     parent_topology_layer: str = ""

@@ -9,12 +9,13 @@ scheduler-plugins apis/scheduling/v1alpha1/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 import msgspec
 
 from kube.dialects.coverage.rows import Area, Asked, CoverageRow, Support, Surface, sentence
+from kube.dialects.queues.membership import KUEUE as QUEUE_WORD
 from kube.objects import Metadata
 
 STORED_ONLY = "sublet.dev/stored-only"
@@ -65,7 +66,6 @@ class _Word(Word, frozen=True):
 
 
 KINDS = (
-    UnservedKind("sublet.dev", "v1alpha1", "queues", "Queue", "it shares out nothing and limits nobody"),
     UnservedKind("sublet.dev", "v1alpha1", "trainingjobs", "TrainingJob", f"no pods are made for it; {_GANG}"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", f"{_KUEUE}, its quota limits nobody"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue", f"{_KUEUE}, it holds no job back"),
@@ -89,37 +89,31 @@ KINDS = (
         "scheduling.sigs.k8s.io/v1alpha1 for pods that start together",
     ),
     UnservedKind(
-        "scheduling.volcano.sh", "v1beta1", "queues", "Queue", f"{_VOLCANO}, it shares out nothing and limits nobody"
-    ),
-    UnservedKind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", f"{_VOLCANO}, it makes no gang; {_GANG}"),
-    UnservedKind(
         "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", f"it makes no gang; {_GANG}", stored=False
     ),
 )
 """Served by nobody of ours, until the line goes."""
 
 _WORDS = (
-    _Word(LABELS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
-    _Word(ANNOTATIONS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
+    _Word(LABELS, QUEUE_WORD, f"{_KUEUE}, no queue of that name holds it back"),
+    _Word(ANNOTATIONS, QUEUE_WORD, f"{_KUEUE}, no queue of that name holds it back"),
     _Word(LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
     _Word(LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
-    _Word(LABELS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(ANNOTATIONS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(ANNOTATIONS, "scheduling.volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(ANNOTATIONS, "scheduling.volcano.sh/group-name", f"it makes no gang; {_GANG}"),
-    _Word(ANNOTATIONS, "scheduling.k8s.io/group-name", f"it makes no gang; {_GANG}"),
     _Word(LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),
 )
 _KEYS = frozenset(word.key for word in _WORDS)
-_HOLDS = ("kueue.x-k8s.io/queue-name",)
 _SHOWN_VALUE = 63
 
 
 class Unserved(msgspec.Struct, frozen=True):
-    """One thing an object asks for: `place` is the field with its value, `text` the sentence."""
+    """One thing an object asks for: `place` is the field with its value, `text` the sentence.
+
+    `queue` is the name of a queue that would serve it.
+    """
 
     place: str
     text: str
+    queue: str = ""
 
 
 def kind_sentence(kind: UnservedKind, where: str) -> str:
@@ -127,9 +121,17 @@ def kind_sentence(kind: UnservedKind, where: str) -> str:
     return _sentence(where, f"{kind.kind} of {kind.group}", kind.consequence, Surface.KIND)
 
 
-def in_metadata(metadata: Metadata, where: str, prefix: str = "") -> tuple[Unserved, ...]:
-    """What labels and annotations name that nobody serves; `prefix` is where in the object they stand."""
-    return tuple(_named(word, value, where, prefix) for word, value in said(_WORDS, _KEYS, metadata))
+def in_metadata(
+    metadata: Metadata, where: str, prefix: str = "", queues: Collection[str] = frozenset()
+) -> tuple[Unserved, ...]:
+    """What labels and annotations name that nobody serves; `prefix` is where in the object they stand.
+
+    Kueue's word for a queue is served where one of `queues` has that name.
+    """
+    found = said(_WORDS, _KEYS, metadata)
+    return tuple(
+        _named(word, value, where, prefix) for word, value in found if word.key != QUEUE_WORD or value not in queues
+    )
 
 
 def said(words: Iterable[W], keys: frozenset[str], metadata: Metadata) -> list[tuple[W, str]]:
@@ -143,7 +145,7 @@ def said(words: Iterable[W], keys: frozenset[str], metadata: Metadata) -> list[t
 
 def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
     """Of a Job that waits for a queue to resume it; empty where it does not."""
-    named = any(key in (metadata.labels or {}) or key in (metadata.annotations or {}) for key in _HOLDS)
+    named = QUEUE_WORD in (metadata.labels or {}) or QUEUE_WORD in (metadata.annotations or {})
     if not (named and suspended):
         return ""
     return f"{where}: spec.suspend is true, and {_KUEUE}, nothing resumes it; write false"
@@ -152,7 +154,8 @@ def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
 def _named(word: _Word, value: str, where: str, prefix: str) -> Unserved:
     place = f"{prefix}{word.place}[{word.key}]={value[:_SHOWN_VALUE]}"
     surface = Surface.POD_LABEL if word.place == LABELS else Surface.POD_ANNOTATION
-    return Unserved(place, _sentence(where, place, word.consequence, surface))
+    queue = value if word.key == QUEUE_WORD else ""
+    return Unserved(place, _sentence(where, place, word.consequence, surface), queue)
 
 
 def _sentence(where: str, place: str, consequence: str, surface: Surface) -> str:

@@ -31,6 +31,7 @@ from kube import objects
 from kube.client import decode
 from kube.dialects.documents import duration
 from kube.dialects.gangs import networktopology, podgroups
+from kube.dialects.gangs import volcano as volcano_groups
 from kube.dialects.koordinator import (
     cpuqos,
     labels,
@@ -45,6 +46,8 @@ from kube.dialects.koordinator import topology as topologies
 from kube.dialects.koordinator.cpubinding import node_cpus
 from kube.dialects.koordinator.sloconfig import colocation_overlaid
 from kube.dialects.koordinator.systemqos import system_cpus
+from kube.dialects.queues import reading
+from kube.dialects.queues.use import use_of
 from kube.dialects.upstream import core_objects
 from model import quantity
 from model import topology as cpus
@@ -125,6 +128,13 @@ def _node_metric(source: objects.NodeMetric) -> object:
     found = nodemetric.node_metric(source)
     policy = nodemetric.collect_policy(source)
     return found, nodemetric.status(found, "now"), colocation_overlaid(NodeSettings().colocation, policy)
+
+
+def _queue(source: reading.AnyQueue) -> object:
+    """The queue, what its status says, and where it would stand alone; a problem is one line."""
+    found = reading.read(source)
+    assert "\n" not in found.problem
+    return found.queue, use_of(source), reading.by_namespace([found])
 
 
 def _node_topology(source: topologies.NodeResourceTopology) -> object:
@@ -224,6 +234,9 @@ _OBJECTS: Mapping[str, Parser] = {
     "node_metric": _json(objects.NodeMetric, _node_metric),
     "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
     "node_cpus": _json(objects.NodeResourceTopology, node_cpus),
+    "volcano_pod_group": _json(objects.VolcanoPodGroup, volcano_groups.volcano_gang),
+    "volcano_queue": _json(objects.VolcanoQueue, _queue),
+    "elastic_quota": _json(objects.ElasticQuota, _queue),
 }
 
 
@@ -241,6 +254,7 @@ TARGETS: Mapping[str, Target] = {
     "upstream_pod_group": Target(
         _json(objects.UpstreamPodGroup, podgroups.upstream_gang), (KubernetesFault, ConfigurationFault), signed=True
     ),
+    "queue": Target(_json(objects.Queue, _queue), (KubernetesFault, ConfigurationFault), signed=True),
     "memory_qos": Target(_of_text(lambda text: memoryqos.pod_memory({memoryqos.ANNOTATION: text})), (), signed=True),
     "pod": Target(_json(objects.Pod, core_objects.pod), (KubernetesFault, ConfigurationFault), signed=True),
     "cpu_qos": Target(_of_text(lambda text: cpuqos.pod_identity({cpuqos.ANNOTATION: text})), (), signed=True),

@@ -114,3 +114,17 @@ def test_what_is_kept_elsewhere_is_read() -> None:
         numbers[0] = number
         assert values(made.registry)["sublet_admission_leader",] == number
         assert values(scheduler.registry)["sublet_scheduler_dropped_events_total",] == number
+
+
+def test_series_that_are_read_together() -> None:
+    """What is not given any more has no series; the other rows are counted as before."""
+    made, row = Instruments(SCHEDULER), "training_job_queue_length"
+    now: dict[str, list[MetricSample]] = {row: [MetricSample(2, ("a", "1")), MetricSample(1, ("b", "1"))]}
+    made.follow(lambda: now, row)
+    made.count("gang_timeouts_total")
+    assert (values(made.registry)[row, "1", "a"], values(made.registry)["sublet_scheduler_gang_timeouts_total",]) == (
+        2,
+        1,
+    )
+    now[row] = [MetricSample(3, ("b", "1"))]
+    assert {key: value for key, value in values(made.registry).items() if key[0] == row} == {(row, "1", "b"): 3}

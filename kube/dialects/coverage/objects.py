@@ -310,7 +310,9 @@ _SCHEDULER = (
     _scheduler(
         Area.CPU_BINDING, "NodeNUMAResource.*", Support.NOT_YET, "Koordinator's defaults hold", "LeastAllocated"
     ),
-    _scheduler(Area.QUOTA, "ElasticQuota.*", Support.NOT_YET, "no quota is counted", True),
+    _scheduler(
+        Area.QUOTA, "ElasticQuota.*", Support.NOT_YET, "quotas count by settings `queues` of the scheduler", True
+    ),
     _scheduler(Area.RESERVATION, "Reservation.*", Support.NOT_YET, "there are no reservations", True),
     _scheduler(Area.DEVICES, "DeviceShare.*", Support.NOT_YET, "no device is chosen", "LeastAllocated"),
     _scheduler(
@@ -363,8 +365,20 @@ _KINDS = (
         "written by each agent: CPUs, share pools, NUMA nodes and what is lent of them",
         "deploy/crds/noderesourcetopologies.yaml",
     ),
-    _kind(Area.QUOTA, "ElasticQuota", Support.NOT_YET, _NOT_INSTALLED),
-    _kind(Area.QUOTA, "ElasticQuotaProfile", Support.NOT_YET, _NOT_INSTALLED),
+    _kind(
+        Area.QUOTA,
+        "ElasticQuota",
+        Support.HONOURED,
+        "a queue",
+        "deploy/crds/optional/koordinator/elasticquotas.yaml",
+    ),
+    _kind(
+        Area.QUOTA,
+        "ElasticQuotaProfile",
+        Support.HONOURED,
+        "its ElasticQuota is made, and kept at what its nodes have",
+        "deploy/crds/optional/koordinator/elasticquotaprofiles.yaml",
+    ),
     _kind(Area.RESERVATION, "Reservation", Support.NOT_YET, _NOT_INSTALLED),
     _kind(Area.DEVICES, "Device", Support.NOT_YET, _NOT_INSTALLED),
     _kind(Area.OTHER_QOS, "ContainerCgroupOverride", Support.NOT_YET, _NOT_INSTALLED),

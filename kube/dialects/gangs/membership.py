@@ -1,6 +1,8 @@
-"""A pod's words about its gang: labels and annotations of Koordinator and scheduler-plugins, spec.schedulingGroup.
+"""A pod's words about its gang: labels and annotations of Koordinator, scheduler-plugins and Volcano, and
+spec.schedulingGroup.
 
-Source: Koordinator apis/extension/coscheduling.go and pkg/scheduler/plugins/coscheduling/core/gang.go.
+Source: Koordinator apis/extension/coscheduling.go and pkg/scheduler/plugins/coscheduling/core/gang.go; volcano.sh/apis
+pkg/apis/scheduling/v1beta1/labels.go.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ ANNOTATION_WAIT = _GANG + "waiting-time"
 ANNOTATION_GROUPS = _GANG + "groups"
 ANNOTATION_MATCH = _GANG + "match-policy"
 ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
+VOLCANO_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+"""Annotations that name a PodGroup of Volcano."""
 _MOST_GROUPS = 64
 _NAME = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?")
 _NO_NAME = "?"
@@ -59,7 +63,7 @@ USUAL = GangDefaults()
 def gang_of(
     metadata: Metadata, group: SchedulingGroup | None = None, defaults: GangDefaults = USUAL
 ) -> GangMembership | None:
-    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup.
+    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup, Volcano's.
 
     An annotation may hold any text. One that is no name makes a gang of that pod alone, which is held and says so: a
     comma would name the gangs of others.
@@ -69,15 +73,27 @@ def gang_of(
         return GangMembership(metadata.namespace, name, GangSource.POD_GROUP)
     if name := labels.get(LABEL_LIGHTWEIGHT_NAME) or annotations.get(ANNOTATION_NAME, ""):
         if not _NAME.fullmatch(name):
-            told = f"annotation {ANNOTATION_NAME} is {name[:60]!r}; write letters, digits, - _ and . only"
-            own = f"{_NO_NAME}{metadata.name}"
-            return GangMembership(metadata.namespace, own, GangSource.ANNOTATION, GangSpec(0, problem=told))
+            return _misnamed(metadata, ANNOTATION_NAME, name)
         minimum = labels.get(LABEL_LIGHTWEIGHT_MIN) or annotations.get(ANNOTATION_MIN)
         spec = _annotated_spec(minimum, f"{metadata.namespace}/{name}", annotations, defaults)
         return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, spec)
     if group is not None and group.pod_group_name:
         return GangMembership(metadata.namespace, group.pod_group_name, GangSource.UPSTREAM)
+    for key in VOLCANO_NAMES:
+        if name := annotations.get(key, ""):
+            known = _NAME.fullmatch(name)
+            return (
+                GangMembership(metadata.namespace, name, GangSource.VOLCANO)
+                if known
+                else _misnamed(metadata, key, name)
+            )
     return None
+
+
+def _misnamed(metadata: Metadata, key: str, name: str) -> GangMembership:
+    told = f"annotation {key} is {name[:60]!r}; write letters, digits, - _ and . only"
+    own = f"{_NO_NAME}{metadata.name}"
+    return GangMembership(metadata.namespace, own, GangSource.ANNOTATION, GangSpec(0, problem=told))
 
 
 def rank_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:

@@ -12,7 +12,16 @@ import msgspec
 from kube.dialects.gangs import networktopology
 from kube.dialects.gangs.membership import USUAL, GangDefaults, spec_of
 from kube.dialects.sublet.preemption import policy_word
-from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec, unix_seconds
+from kube.objects import (
+    Condition,
+    PodGroup,
+    PodGroupStatus,
+    Time,
+    UpstreamPodGroup,
+    UpstreamPodGroupSpec,
+    VolcanoPodGroup,
+    unix_seconds,
+)
 from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
 from model.reason import Reason
@@ -51,7 +60,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     )
 
 
-def read_times(group: PodGroup) -> tuple[GangTimes, tuple[str, ...]]:
+def read_times(group: PodGroup | VolcanoPodGroup) -> tuple[GangTimes, tuple[str, ...]]:
     """The scheduler's annotations on a PodGroup as they stand, and what is wrong with those that are no time."""
     metadata, problems = group.metadata, list[str]()
 

@@ -9,6 +9,7 @@ from kube import objects
 from kube.dialects.documents.document import checked
 from kube.dialects.documents.selector import LabelSelector
 from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
+from kube.dialects.gangs.volcano import TASK
 from kube.dialects.koordinator import labels as koordinator
 from kube.dialects.koordinator.cpubinding import cpu_request, cpu_rules
 from kube.dialects.koordinator.cpuburst import burst_terms
@@ -16,6 +17,7 @@ from kube.dialects.koordinator.cpuqos import pod_identity
 from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.koordinator.memoryqos import pod_memory
 from kube.dialects.koordinator.oomscores import oom_scores
+from kube.dialects.queues.membership import named_queues
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
 from kube.dialects.upstream import podstate
@@ -32,6 +34,7 @@ from model.pod.spec import PodSpec, Toleration, TolerationOperator
 from model.pod.status import PodStatus
 from model.priority import PriorityClass
 from model.qos import KubernetesQoS
+from model.queue import DEFAULT_QUEUE
 from model.resources import CPU, parse_resources
 from model.selector import Selector
 
@@ -67,6 +70,7 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         ends_seconds=metadata.deletion_timestamp.timestamp() if metadata.deletion_timestamp else 0.0,
         owned=owner is not None,
         owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
+        owner_kind=owner.kind if owner is not None else "",
         daemon=owner is not None and owner.kind == "DaemonSet",
         cgroup_uid=_cgroup_uid(metadata),
     )
@@ -81,6 +85,7 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
     where, labels, annotations = _where(metadata), metadata.labels or {}, metadata.annotations or {}
     requests = amounts.requests()
     certain = amounts_of(spec, where, source.status, least=True).requests() if amounts.resized else None
+    named = named_queues(metadata)
     return PodSpec(
         requests=requests,
         certain=certain,
@@ -91,7 +96,11 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
         node_name=spec.node_name,
         scheduler_name=spec.scheduler_name,
         gated=bool(spec.scheduling_gates),
+        queue=named.queue or DEFAULT_QUEUE,
+        named_queue=named.queue,
+        local_queue=named.local,
         gang=gang_of(metadata, spec.scheduling_group, defaults),
+        task=annotations.get(TASK, ""),
         rank=rank_of(labels, annotations),
         priority=spec.priority or 0,
         preemption_policy=preemption.policy(spec.preemption_policy, labels, annotations),

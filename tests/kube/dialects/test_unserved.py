@@ -13,15 +13,13 @@ from kube.objects import Metadata
 
 DEPLOY = Path(__file__).parent.parent.parent.parent / "deploy"
 WORDS: dict[str, tuple[dict[str, Any], str]] = {
-    "a LocalQueue": ({"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}, "no queue holds it back"),
-    "a LocalQueue, of old": ({"annotations": {"kueue.x-k8s.io/queue-name": "team-a"}}, "no queue holds it back"),
+    "a LocalQueue": ({"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}, "no queue of that name holds it back"),
+    "a LocalQueue, of old": (
+        {"annotations": {"kueue.x-k8s.io/queue-name": "team-a"}},
+        "no queue of that name holds it back",
+    ),
     "a WorkloadPriorityClass": ({"labels": {"kueue.x-k8s.io/priority-class": "team-a"}}, "spec.priorityClassName"),
     "a pod group of Kueue": ({"labels": {"kueue.x-k8s.io/pod-group-name": "team-a"}}, "it makes no gang"),
-    "a Queue of Volcano": ({"annotations": {"scheduling.volcano.sh/queue-name": "team-a"}}, "no queue holds it back"),
-    "a Queue of a Volcano Job": ({"labels": {"volcano.sh/queue-name": "team-a"}}, "no queue holds it back"),
-    "the same as an annotation": ({"annotations": {"volcano.sh/queue-name": "team-a"}}, "no queue holds it back"),
-    "a PodGroup of Volcano": ({"annotations": {"scheduling.k8s.io/group-name": "team-a"}}, "it makes no gang"),
-    "the same by its own key": ({"annotations": {"scheduling.volcano.sh/group-name": "team-a"}}, "it makes no gang"),
     "a PodGroup of scheduler-plugins": (
         {"labels": {"scheduling.x-k8s.io/pod-group": "team-a"}},
         "it makes no gang; write a PodGroup of scheduling.sigs.k8s.io/v1alpha1",
@@ -40,21 +38,33 @@ def test_words_nobody_serves(name: str) -> None:
 
 
 def test_served_words_say_nothing() -> None:
-    """Kueue's topology, Volcano's word on preemption, and a key without a value."""
+    """Kueue's topology, Volcano's words, and a key without a value."""
     labels = {
         "volcano.sh/preemptable": "false",
+        "volcano.sh/queue-name": "q",
         "pod-group.scheduling.sigs.k8s.io": "g",
         "kueue.x-k8s.io/queue-name": "",
     }
-    annotations = {"kueue.x-k8s.io/podset-required-topology": "topology.kubernetes.io/zone"}
+    annotations = {
+        "kueue.x-k8s.io/podset-required-topology": "topology.kubernetes.io/zone",
+        "scheduling.volcano.sh/queue-name": "q",
+        "scheduling.k8s.io/group-name": "g",
+    }
     assert in_metadata(Metadata(labels=labels, annotations=annotations), "Pod ns/p") == ()
     assert in_metadata(Metadata(), "Pod ns/p") == ()
 
 
 def test_a_long_value_is_cut() -> None:
     """An annotation holds up to 256 KiB."""
-    (found,) = in_metadata(Metadata(annotations={"scheduling.k8s.io/group-name": "g" * 200_000}), "Pod ns/p")
+    (found,) = in_metadata(Metadata(annotations={"kueue.x-k8s.io/queue-name": "g" * 200_000}), "Pod ns/p")
     assert len(found.text) < 400
+
+
+def test_a_queue_of_that_name_serves_kueues_word() -> None:
+    """Whoever wrote it for Kueue gets that queue."""
+    named = Metadata(labels={"kueue.x-k8s.io/queue-name": "team-a"})
+    (found,) = in_metadata(named, "Pod ns/p", queues={"team-b"})
+    assert found.queue == "team-a" and in_metadata(named, "Pod ns/p", queues={"team-a"}) == ()
 
 
 def test_a_suspended_job_is_told_that_nothing_resumes_it() -> None:
@@ -75,6 +85,10 @@ def test_kinds(kind: Any) -> None:
 def documents(*folders: str) -> list[dict[str, Any]]:
     files = [file for folder in folders for file in (DEPLOY / folder).rglob("*.yaml")]
     return [found for file in files for found in yaml.safe_load_all(file.read_text()) if found]
+
+
+def _controlled(definition: dict[str, Any]) -> bool:
+    return (definition["metadata"].get("annotations") or {}).get("sublet.dev/controlled") == "true"
 
 
 def test_each_kind_is_looked_at_everywhere() -> None:
@@ -107,7 +121,8 @@ def test_each_kind_is_looked_at_everywhere() -> None:
         if (found["kind"], found.get("metadata", {}).get("name")) == ("ClusterRole", "sublet-scheduler")
     )
     named = [rule for rule in role["rules"] if "customresourcedefinitions" in rule["resources"]]
-    assert [(set(rule["resourceNames"]), rule["verbs"]) for rule in named] == [(stored, ["get"])]
+    ours = {found["metadata"]["name"] for found in definitions if _controlled(found)}
+    assert [(set(rule["resourceNames"]), rule["verbs"]) for rule in named] == [(stored | ours, ["get"])]
     read = {
         f"{resource}.{group}"
         for rule in role["rules"]
