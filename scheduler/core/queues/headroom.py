@@ -1,0 +1,415 @@
+"""Headroom: how much more a queue may have, and which node of the tree binds it.
+
+One picture of a turn answers whether work is admitted, borrows, reclaims and why not, all from the same books:
+
+- gone(n) = max(used(n), kept(n), own work + Σ gone(children)): what is gone from its parent's view;
+- room(root) = the capacity; room(n) = min(maximum, nominal + borrowing limit, lenders, room(parent) − gone(siblings));
+- headroom(n) = room(n) − used(n), negative where quota was cut below use.
+
+Every question costs the depth of the tree times the cells that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from model.queue import ROOT_QUEUE, Cell, CellStanding
+from scheduler.core.queues.book import Book, Claim
+from scheduler.core.queues.lending import Holding, Lending, lending
+from scheduler.core.queues.reclaimable import may_lose, why_not_reclaim
+from scheduler.core.queues.shares import (
+    PLAIN_RULES,
+    Amounts,
+    Share,
+    ShareRules,
+    Shares,
+    Use,
+    dominant_share,
+    entitlements,
+    guarantees,
+    said,
+)
+from scheduler.core.queues.tree import QueueTree
+
+MAXIMUM = "maximum"
+BORROWING_LIMIT = "borrowing limit"
+GUARANTEES_OF_OTHERS = "guarantees of others"
+CAPACITY = "capacity"
+LENDERS = "lenders"
+
+
+class Headroom(msgspec.Struct, frozen=True, gc=False):
+    """How much more of a cell there is, None without bound; `bound` of `node` is what there is least of.
+
+    `reserved` is how much of it other queues keep for themselves and do not use.
+    """
+
+    cell: Cell
+    node: str = ROOT_QUEUE
+    amount: int | None = None
+    bound: str = CAPACITY
+    reserved: int = 0
+
+
+class Shortage(msgspec.Struct, frozen=True, gc=False):
+    """A cell of which more is asked than there is room for, and whose bound that is; `room` may be negative."""
+
+    cell: Cell
+    node: str
+    bound: str
+    asked: int
+    room: int
+
+
+class Quota:
+    """The books of one turn: the tree, what there is, what is used and what is due.
+
+    `capacity`: a cell that it lacks is not bounded at the root. `use` is what is used and nominated, that of queues
+    below included; it is copied, and changes by `charge` alone. `shares` are those of `fair_shares`.
+    """
+
+    def __init__(
+        self, tree: QueueTree, capacity: Amounts, use: Use, shares: Shares, rules: ShareRules = PLAIN_RULES
+    ) -> None:
+        self.tree = tree
+        self.capacity = capacity
+        self.shares = shares
+        self.rules = rules
+        self.levels: int | None = None
+        self._use: dict[Cell, dict[str, int]] = {}
+        for name, amounts in use.items():
+            for cell, amount in amounts.items():
+                self._use.setdefault(cell, {})[name] = amount
+        self._books: dict[Cell, Book] = {}
+        self._idle: dict[Cell, Book] = {}
+        self._guaranteed: dict[Cell, dict[str, int]] = {}
+        self._entitled: dict[Cell, dict[str, int]] = {}
+        self._lending: dict[Cell, Lending] = {}
+        self._dominant: dict[str, Share] = {}
+        self._totals: dict[str, int] = {}
+        for (_, resource), amount in capacity.items():
+            self._totals[resource] = self._totals.get(resource, 0) + amount
+        self._choosy = {name: set(queue.lenders) for name, queue in tree.queues.items() if queue.lenders}
+
+    def renew(self, capacity: Amounts) -> None:
+        """There is so much now; what is used stays as it is."""
+        self.capacity = capacity
+        self._entitled.clear()
+        self._lending.clear()
+        self._dominant.clear()
+        self._totals.clear()
+        for (_, resource), amount in capacity.items():
+            self._totals[resource] = self._totals.get(resource, 0) + amount
+
+    # what is
+
+    def used(self, node: str, cell: Cell) -> int:
+        """Used and nominated in and below it."""
+        return self._book(cell).used.get(node, 0)
+
+    def share(self, node: str, cell: Cell) -> int | None:
+        """Its fair share; None in a cell in which shares are unknown. A queue that is not known has none."""
+        amounts = self.shares.get(node)
+        if amounts is None or cell not in amounts:
+            return 0 if cell in self.shares.get(ROOT_QUEUE, {}) else None
+        return amounts[cell]
+
+    def own(self, node: str, cell: Cell) -> int | None:
+        """What is its own, above which it borrows: nominal, or what it is entitled to where it has none. The root's:
+        all.
+        """
+        if node == ROOT_QUEUE:
+            return self.capacity.get(cell)
+        nominal = self.rules.nominal(said(self.tree, node, cell))
+        return self.entitled(node, cell) if nominal is None else nominal
+
+    def guaranteed(self, node: str, cell: Cell) -> int:
+        """What no reclaim takes from it."""
+        if cell not in self._guaranteed:
+            self._guaranteed[cell] = guarantees(self.tree, cell)
+        return self._guaranteed[cell].get(node, 0)
+
+    def entitled(self, node: str, cell: Cell) -> int | None:
+        """What nobody may take back from it; None in a cell in which shares are unknown."""
+        found = self._entitled.get(cell)
+        if found is None:
+            self._entitled[cell] = found = self._entitlements(cell)
+        return found.get(node, 0) if found else None
+
+    def held(self, node: str, cell: Cell) -> int:
+        """What is used in and below it, and what those below keep for themselves and do not use."""
+        return self._book(cell).gone.get(node, 0)
+
+    def after(self, queue: str, cell: Cell, amount: int) -> Mapping[str, Claim]:
+        """Each node of the queue's path but the root, as if the queue had so much more."""
+        return self._book(cell).after(self.tree.path(queue), amount)
+
+    def over(self, node: str, cell: Cell) -> bool:
+        """Whether it holds more than it is entitled to: the one comparison of reclaim."""
+        return self.exceeds(node, cell, self.held(node, cell))
+
+    def exceeds(self, node: str, cell: Cell, held: int) -> bool:
+        """Whether it would be over if it held so much."""
+        own = self.entitled(node, cell)
+        return own is not None and held > own
+
+    def dominant_share(self, node: str) -> Share:
+        """Of used and nominated, not divided by the weight; flavours of a resource count together."""
+        found = self._dominant.get(node)
+        if found is None:
+            amounts: dict[str, int] = {}
+            for cell in self._use:
+                amounts[cell[1]] = amounts.get(cell[1], 0) + self.used(node, cell)
+            self._dominant[node] = found = dominant_share(amounts, self._totals)
+        return found
+
+    def lending(self, cell: Cell) -> Lending:
+        """Who borrows of the cell, and from whom."""
+        if cell not in self._lending:
+            self._lending[cell] = lending(self.tree, self._holdings(cell))
+        return self._lending[cell]
+
+    # what may be
+
+    def charge(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
+        """Add the amounts along the queue's path, or take them off with `sign` −1."""
+        path = self.tree.path(queue)
+        for cell, amount in amounts.items():
+            if amount:
+                self._book(cell).charge(path, sign * amount)
+                self._use.setdefault(cell, {})
+                self._lending.pop(cell, None)
+        for node in path:
+            self._dominant.pop(node, None)
+
+    def headroom(self, queue: str, cell: Cell) -> Headroom:
+        """How much more the queue may have at this moment."""
+        return self._descend(queue, cell, self._book(cell), idle=False)
+
+    def potential(self, queue: str, cell: Cell) -> Headroom:
+        """How much the queue may have where nobody has anything."""
+        if cell not in self._idle:
+            self._idle[cell] = Book(self.tree, cell, {}, self.rules)
+        return self._descend(queue, cell, self._idle[cell], idle=True)
+
+    def short(self, queue: str, amounts: Amounts, without: Mapping[str, Amounts] | None = None) -> tuple[Shortage, ...]:
+        """The cells of which the queue may not have so much more, by cell; empty: it fits.
+
+        `without`: as if these amounts of these queues were gone.
+        """
+        if without:
+            with self.as_if_gone(without):
+                return self.short(queue, amounts)
+        path = self.tree.path(queue)
+        if all(self._fits(path, cell, amount) for cell, amount in amounts.items() if amount > 0):
+            return ()
+        return _shortages(amounts, [self.headroom(queue, cell) for cell in _asked(amounts)])
+
+    def potential_short(self, queue: str, amounts: Amounts) -> tuple[Shortage, ...]:
+        """The cells of which the queue may never have so much, whatever ends; empty: it may fit one day."""
+        return _shortages(amounts, [self.potential(queue, cell) for cell in _asked(amounts)])
+
+    def would_borrow(self, queue: str, amounts: Amounts) -> bool:
+        """Whether the queue or inner node would have more of a cell than is its own."""
+        for cell in _asked(amounts):
+            own = self.own(queue, cell)
+            if own is not None and self.used(queue, cell) + amounts[cell] > own:
+                return True
+        return False
+
+    def contested(self, queue: str, amounts: Amounts) -> tuple[Cell, ...]:
+        """The cells that the queue is short of; all it asks for where its quota has room and nodes have not."""
+        return tuple(one.cell for one in self.short(queue, amounts)) or _asked(amounts)
+
+    def may_reclaim(
+        self, queue: str, amounts: Amounts, victim_queue: str, cells: Collection[Cell] | None = None
+    ) -> str:
+        """Why work of `queue` that asks for `amounts` takes nothing from `victim_queue`; empty where it may.
+
+        `cells` are the contested ones, None: those of `contested`.
+        """
+        known = self.contested(queue, amounts) if cells is None else cells
+        return why_not_reclaim(self, queue, amounts, victim_queue, known, self.levels)
+
+    def may_lose(
+        self,
+        victim_queue: str,
+        amounts: Amounts,
+        queue: str | None = None,
+        cells: Collection[Cell] | None = None,
+    ) -> bool:
+        """Whether a victim of these amounts may go: its queue is over before, and keeps its guarantee.
+
+        `queue` is the requester's: nodes that both are below do not matter. `cells` are the contested ones, None: all
+        that the victim has.
+        """
+        path = self.tree.path(victim_queue)[:-1]
+        nodes = path if queue is None else self.tree.apart(queue, victim_queue)[1]
+        contested = tuple(amounts) if cells is None else cells
+        return bool(nodes) and may_lose(self, victim_queue, nodes, amounts, contested)
+
+    def standing(
+        self, queue: str, nominated: Amounts | None = None, demand: Amounts | None = None
+    ) -> Mapping[Cell, CellStanding]:
+        """How the queue stands in the cells that it or the cluster knows.
+
+        `nominated` is the part of its use that is kept for work that waits, `demand` is as `subtree_demand` has it,
+        None: what it uses.
+        """
+        nominated = nominated or {}
+        cells = {*self.capacity, *self._use}
+        if queue in self.tree.queues:
+            cells.update(self.tree.queues[queue].cells)
+        return {
+            cell: self._cell_standing(
+                queue, cell, nominated.get(cell, 0), None if demand is None else demand.get(cell, 0)
+            )
+            for cell in sorted(cells)
+        }
+
+    def _cell_standing(self, queue: str, cell: Cell, nominated: int, demand: int | None) -> CellStanding:
+        quota, used, own = said(self.tree, queue, cell), self.used(queue, cell), self.own(queue, cell)
+        return CellStanding(
+            guaranteed=self.guaranteed(queue, cell),
+            nominal=quota.nominal,
+            maximum=quota.maximum,
+            share=self.share(queue, cell) or 0,
+            entitled=self.entitled(queue, cell) or 0,
+            used=used - nominated,
+            nominated=nominated,
+            demand=used if demand is None else demand,
+            borrowed=0 if own is None else max(0, used - own),
+            lent=self.lending(cell).with_below.get(queue, 0),
+            headroom=self.headroom(queue, cell).amount,
+        )
+
+    # inside
+
+    def _entitlements(self, cell: Cell) -> dict[str, int]:
+        """Empty where no share of the cell is known."""
+        if cell not in self.shares.get(ROOT_QUEUE, {}):
+            return {}
+        shares = {name: self.share(name, cell) or 0 for name in (ROOT_QUEUE, *self.tree.top_down)}
+        return entitlements(self.tree, shares, cell, self.rules)
+
+    def _book(self, cell: Cell) -> Book:
+        book = self._books.get(cell)
+        if book is None:
+            self._books[cell] = book = Book(self.tree, cell, self._use.get(cell, {}), self.rules)
+        return book
+
+    def _descend(self, queue: str, cell: Cell, book: Book, idle: bool) -> Headroom:
+        capacity, used = self.capacity.get(cell), book.used
+        least = Headroom(cell, ROOT_QUEUE, None if capacity is None else capacity - used.get(ROOT_QUEUE, 0))
+        path = self.tree.path(queue)
+        for at in range(len(path) - 2, -1, -1):
+            node = path[at]
+            if least.amount is not None:
+                reserved = book.reserved(path[at + 1], node)
+                if reserved:
+                    least = _less(least, reserved)
+            for bound, most in self._bounds(node, cell, idle):
+                left = most - used.get(node, 0)
+                # Of equal bounds the queue's own is told: no room elsewhere would help it.
+                if least.amount is None or left < least.amount or (left == least.amount and least.node != node):
+                    least = Headroom(cell, node, left, bound)
+        return least
+
+    def _fits(self, path: tuple[str, ...], cell: Cell, asked: int) -> bool:
+        """Whether `headroom` has so much, without a word on what binds; most work fits."""
+        book, queues, room = self._book(cell), self.tree.queues, self.capacity.get(cell)
+        if room is not None:
+            room -= book.used.get(ROOT_QUEUE, 0)
+        for at in range(len(path) - 2, -1, -1):
+            node = path[at]
+            if room is not None:
+                room -= book.reserved(path[at + 1], node)
+            queue = queues.get(node)
+            if queue is not None and (cell in queue.cells or node in self._choosy):
+                used = book.used.get(node, 0)
+                for _, most in self._bounds(node, cell, idle=False):
+                    room = most - used if room is None else min(room, most - used)
+        return room is None or asked <= room
+
+    def _bounds(self, node: str, cell: Cell, idle: bool) -> Iterator[tuple[str, int]]:
+        queue = self.tree.queues.get(node)
+        quota = queue.cells.get(cell) if queue is not None else None
+        if quota is not None:
+            if quota.maximum is not None:
+                yield MAXIMUM, quota.maximum
+            ceiling = self.rules.borrowing_ceiling(quota)
+            if ceiling is not None:
+                yield BORROWING_LIMIT, ceiling
+        if node in self._choosy:
+            lent = self._from_lenders(node, cell, idle)
+            if lent is not None:
+                yield LENDERS, lent
+
+    def _from_lenders(self, node: str, cell: Cell, idle: bool) -> int | None:
+        """Its own and what its lenders have for it: their unused, without what others borrow who name them too."""
+        own, names = self._firm(node, cell, idle), self._choosy[node]
+        if own is None:
+            return None
+        pool = 0
+        book = self._idle[cell] if idle else self._book(cell)
+        for lender in sorted(names & self.tree.queues.keys()):
+            theirs = self._firm(lender, cell, idle)
+            if theirs is None:
+                return None
+            pool += max(0, theirs - max(book.used.get(lender, 0), book.kept.get(lender, 0)))
+        if not idle:
+            rivals = (other for other, lenders in self._choosy.items() if other != node and lenders & names)
+            pool -= sum(max(0, self.used(other, cell) - (self.own(other, cell) or 0)) for other in rivals)
+        return own + max(0, pool)
+
+    def _firm(self, node: str, cell: Cell, idle: bool) -> int | None:
+        """Its own; for ever (`idle`) only where its quota says it, since shares follow demand."""
+        return self.rules.nominal(said(self.tree, node, cell)) if idle else self.own(node, cell)
+
+    @contextmanager
+    def as_if_gone(self, without: Mapping[str, Amounts]) -> Iterator[None]:
+        """Within the block all is answered as if these amounts of these queues were gone."""
+        for queue, amounts in without.items():
+            self.charge(queue, amounts, -1)
+        try:
+            yield
+        finally:
+            for queue, amounts in without.items():
+                self.charge(queue, amounts)
+
+    def _holdings(self, cell: Cell) -> dict[str, Holding]:
+        """What each node has for its own work, an inner one what it gave to no child."""
+        book = self._book(cell)
+        found: dict[str, Holding] = {}
+        for name in {ROOT_QUEUE, *book.inside, *book.kept, *self.tree.queues}:
+            children = self.tree.children.get(name, ())
+            own, given = self.own(name, cell) or 0, sum(self.own(child, cell) or 0 for child in children)
+            inside = book.inside.get(name, 0)
+            idle = max(0, book.kept.get(name, 0) - inside - book.below.get(name, 0)) if children else 0
+            keeps = inside + idle if children else book.kept.get(name, 0)
+            if inside or own > given:
+                found[name] = Holding(inside, max(0, own - given), keeps)
+        return found
+
+
+def _asked(amounts: Amounts) -> tuple[Cell, ...]:
+    return tuple(cell for cell in sorted(amounts) if amounts[cell] > 0)
+
+
+def _less(least: Headroom, reserved: int) -> Headroom:
+    amount = None if least.amount is None else least.amount - reserved
+    return Headroom(least.cell, least.node, amount, least.bound, least.reserved + reserved)
+
+
+def _shortages(amounts: Amounts, rooms: list[Headroom]) -> tuple[Shortage, ...]:
+    """Where the room would do but for what others keep for themselves, that is what binds."""
+    found = []
+    for room in rooms:
+        asked = amounts[room.cell]
+        if room.amount is not None and asked > room.amount:
+            bound = GUARANTEES_OF_OTHERS if room.reserved and asked <= room.amount + room.reserved else room.bound
+            found.append(Shortage(room.cell, room.node, bound, asked, room.amount))
+    return tuple(found)

@@ -1,0 +1,74 @@
+"""One cell's books."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from queue_builders import CPU, cell, inclusive, queue
+
+from scheduler.core.queues.book import Book
+from scheduler.core.queues.tree import tree_of
+
+TREE = tree_of(
+    (
+        queue("org", cpu=cell(30, maximum=60)),
+        queue("a", "org", cpu=cell(20)),
+        queue("b", "org"),
+        queue("c", cpu=cell(nominal=25, lending_limit=10)),
+    )
+)
+
+
+def book(own: dict[str, int]) -> Book:
+    total = inclusive(TREE, {name: {CPU: amount} for name, amount in own.items()})
+    return Book(TREE, CPU, {name: of[CPU] for name, of in total.items()})
+
+
+def test_what_is_gone() -> None:
+    """The larger of what is used, what is kept, and what is gone below; never more than may be used."""
+    idle = book({})
+    assert {name: idle.gone[name] for name in ("org", "a", "b", "c")} == {"org": 30, "a": 20, "b": 0, "c": 15}
+    busy = book({"a": 5, "b": 25})
+    assert {name: busy.gone[name] for name in ("org", "a", "b", "c")} == {"org": 45, "a": 20, "b": 25, "c": 15}
+    full = book({"a": 5, "b": 50})
+    assert full.gone["org"] == 60
+    cut = book({"a": 5, "b": 65})
+    assert cut.gone["org"] == 70
+
+
+def test_work_of_queues_that_are_gone_and_of_inner_ones_counts() -> None:
+    """A queue may get children, or go, while its work runs."""
+    found = book({"gone": 7, "org": 4, "b": 3})
+    assert (found.inside["org"], found.gone["gone"], found.used[""]) == (4, 7, 14)
+    assert found.gone["org"] == 30
+    assert (found.reserved("", "org"), found.reserved("org", "b"), found.reserved("", "gone")) == (15, 20, 23 + 15)
+
+
+def test_without_a_word_on_the_root_it_uses_what_is_below() -> None:
+    assert Book(TREE, CPU, {"c": 5, "org": 6, "a": 6}).used[""] == 11
+
+
+names = st.sampled_from(["a", "b", "c", "org", "gone", "default"])
+
+
+@given(
+    start=st.dictionaries(names, st.integers(0, 40)), steps=st.lists(st.tuples(names, st.integers(0, 40)), max_size=8)
+)
+def test_charging_comes_to_the_same_as_beginning_with_it(start: dict[str, int], steps: list[tuple[str, int]]) -> None:
+    """Step by step along paths, or all at once; taking it off again undoes it."""
+    charged, total = book(start), dict(start)
+    for name, amount in steps:
+        charged.charge(TREE.path(name), amount)
+        total[name] = total.get(name, 0) + amount
+    whole = book(total)
+    tables = ("used", "inside", "below", "gone")
+    compared = {name: [getattr(charged, name), getattr(whole, name)] for name in tables}
+    assert all(_without_zeros(one) == _without_zeros(other) for one, other in compared.values())
+    for name, amount in reversed(steps):
+        charged.charge(TREE.path(name), -amount)
+    before = book(start)
+    assert all(_without_zeros(getattr(charged, name)) == _without_zeros(getattr(before, name)) for name in tables)
+
+
+def _without_zeros(table: dict[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in table.items() if amount}
