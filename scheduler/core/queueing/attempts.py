@@ -11,6 +11,7 @@ and the passed over are tried: what stands behind in the order could take room t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeAlias
@@ -31,10 +32,12 @@ class TurnLimits(msgspec.Struct, frozen=True):
     """How many attempts a turn makes, and for how many workloads it evicts somebody.
 
     A gang is one attempt more for every two further classes of unlike members, or members with terms about other pods.
+    `heads` is how many workloads of one queue it tries; None: as many as there are attempts.
     """
 
     attempts: int
     plans: int
+    heads: int | None = None
 
 
 class Attempts:
@@ -51,11 +54,14 @@ class Attempts:
         self._postponed: set[WorkloadId] = set()
         self._left = 0
         self._plans = 0
+        self._heads: int | None = None
+        self._tried: Counter[str] = Counter()
 
     def begin(self, ready: Iterable[Candidate], limits: TurnLimits) -> None:
         """A turn begins; who is not ready any more waits anew once it is."""
         self._ready = {candidate.subject: candidate for candidate in ready}
         self._forget_who_is_not_ready()
+        self._heads, self._tried = limits.heads, Counter()
         share = _part_of(limits.attempts)
         due = self._first_due(share)
         planning = due[: _part_of(limits.plans)]
@@ -73,6 +79,8 @@ class Attempts:
 
     def may(self, candidate: Candidate) -> bool:
         """Whether it is tried in this turn, now that it is its turn in the order."""
+        if self._heads is not None and self._tried[candidate.governed_by] >= self._heads:
+            return False
         by_order = self._left > 0 and (candidate.online or not self._postponed)
         return by_order or candidate.subject in self._due
 
@@ -92,6 +100,7 @@ class Attempts:
     def looked_at(self, candidate: Candidate, *, tried: bool) -> None:
         """It had its turn, which counts where it was tried."""
         subject = candidate.subject
+        self._tried[candidate.governed_by] += 1
         if tried and subject not in self._due:
             self._left -= _attempts_of(candidate)
         self._due.discard(subject)

@@ -27,7 +27,8 @@ class NewsKind(Flag):
     CAPACITY: some amounts became free, by a pod that went, a node that grew or room that is no longer kept.
     NODE_CHANGED: labels, taints or cordon, or a node may be judged again. PODS: some came, went or changed labels.
     PLACED: the scheduler itself has placed some, which helps nobody but those that look for company or for evenness.
-    CPUS: a pod gave back CPUs of its own, or a node has others.
+    CPUS: a pod gave back CPUs of its own, or a node has others. QUEUES: a queue is another. JOBS: a workload waits no
+    more.
     """
 
     NONE = 0
@@ -39,6 +40,8 @@ class NewsKind(Flag):
     LOAD = auto()
     PLACED = auto()
     CPUS = auto()
+    QUEUES = auto()
+    JOBS = auto()
 
 
 EVERYTHING = ~NewsKind.NONE

@@ -190,7 +190,9 @@ class Reservations:
         workload = candidate.workload
         pods = claimed(assignments, working.snapshot.names)
         self._kept[candidate.subject] = _Reserved(candidate, since)
-        self._ledger.keep(Claim(_KIND, candidate.subject, workload.priority, pods, workload.queue, spares_online=True))
+        self._ledger.keep(
+            Claim(_KIND, candidate.subject, workload.priority, pods, candidate.governed_by, spares_online=True)
+        )
         return Nominated(candidate.subject, workload.priority, assignments, spares_online=True)
 
     def _claim(self, subject: WorkloadId) -> Claim:

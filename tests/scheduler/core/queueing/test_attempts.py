@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +131,25 @@ def test_an_eighth_of_the_plans_goes_to_the_passed_over() -> None:
     attempts = Attempts()
     found = [turn(attempts, "abcdef", 16, plans=2, evicting="abcdef") for _ in range(5)]
     assert found == ["ab", "ac", "ad", "ae", "af"]
+
+
+def test_one_head_of_each_queue() -> None:
+    """Whoever stands behind it in its queue is left for the next turn, tried or waiting on."""
+    attempts, limits = Attempts(), TurnLimits(9, 9, heads=1)
+    named = {name: in_queue(name, name[0]) for name in ("a1", "a2", "b1", "a3")}
+    for expected in (["a1", "b1"], ["a2"], ["a3"]):
+        ready = [each for name, each in named.items() if name in named]
+        attempts.begin(ready, limits)
+        tried = []
+        for name, each in tuple(named.items()):
+            if attempts.may(each):
+                attempts.looked_at(each, tried=name != "a2")
+                tried.append(name)
+                del named[name]
+        assert (tried, attempts.end()) == (expected, bool(named))
+
+
+def in_queue(name: str, queue: str) -> Candidate:
+    """A lone batch pod."""
+    found = waiting(name)
+    return msgspec.structs.replace(found, workload=msgspec.structs.replace(found.workload, queue=queue))

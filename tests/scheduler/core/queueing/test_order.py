@@ -1,16 +1,21 @@
-"""The one comparator."""
+"""The one comparator, and the tournament down the tree of queues."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import msgspec
 import pytest
+from order_builders import ORGS, PAPER, drf, light
+from queue_builders import CPU, MEMORY, books, queue
 from scheduler_builders import candidate, gang, in_group, pod
 
+from model.queue import Cell, Queue, QueueOrder
 from model.workload import Workload
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.queueing.order import AgeingPolicy, Ranking, Share, dominant_share, in_order
+from scheduler.core.queueing.order import AgeingPolicy, Ranking, Tournament, in_order
+from scheduler.core.queues.tree import tree_of
 
 NOW = 100.0
 
@@ -58,14 +63,6 @@ def test_share_is_read_again() -> None:
     assert seen == ["a0", "b0", "a1", "b1"]
 
 
-def test_dominant_share() -> None:
-    """DRF's paper example, exactly; weights divide; a resource the cluster lacks does not count."""
-    totals = {"cpu": 9, "memory": 18}
-    assert dominant_share({"cpu": 3, "memory": 12}, totals) == Share(Fraction(2, 3), "memory")
-    assert dominant_share({"cpu": 6, "memory": 2, "gpu": 5}, totals, weight=2) == Share(Fraction(1, 3), "cpu")
-    assert dominant_share({}, totals) == Share()
-
-
 def order(given: list[Candidate], ranking: Ranking) -> list[str]:
     return [item.workload.uid for item in in_order(given, lambda queue: Fraction(0), ranking)]
 
@@ -100,3 +97,151 @@ def test_who_is_bound_in_part_goes_before_its_equals() -> None:
     given = [waiting("old", eligible_seconds=-1e6), late, waiting("band", priority=1000)]
     assert order(given, Ranking(NOW, AgeingPolicy())) == ["band", late.workload.uid, "old"]
     assert order(given, Ranking(NOW)) == ["band", late.workload.uid, "old"]
+
+
+def served(given: list[Candidate], tournament: Tournament, ranking: Ranking | float = NOW) -> list[str]:
+    return [item.workload.uid for item in in_order(given, tournament, ranking)]
+
+
+def shares_of(**given: int) -> Callable[[str], Fraction]:
+    """In hundredths; those that are not named have none."""
+    return {name: Fraction(given.get(name, 0), 100) for name in (*ORGS.queues, "gone")}.__getitem__
+
+
+TREE_CASES: dict[str, tuple[list[Candidate], Callable[[str], Fraction], list[str]]] = {
+    "orgs are compared before their queues": (
+        [light("a", "a1"), light("b", "b1")],
+        shares_of(A=30, a1=1, B=20, b1=20),
+        ["b", "a"],
+    ),
+    "then the queues of the org": (
+        [light("1", "a1"), light("2", "a2"), light("3", "c")],
+        shares_of(A=30, a1=20, a2=10, c=40),
+        ["2", "1", "3"],
+    ),
+    "a late head goes first at every level": (
+        [light("a", "a1"), light("b", "b2", deadline_seconds=99.0), light("c", "c", priority=9)],
+        shares_of(A=1, B=90, b2=90),
+        ["b", "c", "a"],
+    ),
+    "priority decides among equal shares alone": (
+        [light("a", "a1", priority=5), light("b", "b1", priority=9), light("c", "c", priority=7)],
+        shares_of(c=1),
+        ["b", "a", "c"],
+    ),
+    "a queue that nobody wrote hangs below the root": (
+        [light("a", "a1"), light("g", "gone")],
+        shares_of(A=10, gone=5),
+        ["g", "a"],
+    ),
+    "work of an inner queue is compared with its children": (
+        [light("1", "a1"), light("A", "A"), light("c", "c")],
+        shares_of(A=10, a1=5, c=8),
+        ["c", "1", "A"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TREE_CASES)
+def test_down_the_tree(name: str) -> None:
+    """The first difference decides at each queue that has others below it, whatever the order of arrival."""
+    given, share_of, expected = TREE_CASES[name]
+    for candidates in (given, given[::-1]):
+        assert served(candidates, Tournament(share_of, ORGS)) == expected
+
+
+def test_equal_heads_go_by_the_name_of_their_queue() -> None:
+    given = [light("x", name) for name in ("b1", "a2", "c", "a1")]
+    found = [item.workload.queue for item in in_order(given, Tournament(shares_of(), ORGS), NOW)]
+    assert found == ["a1", "a2", "b1", "c"]
+
+
+def test_who_would_borrow_goes_after_those_who_would_not() -> None:
+    """Whatever the shares; asked of the queue and of those above it."""
+    given = [light("a", "a1"), light("b", "b1"), light("c", "c")]
+    borrowers = {("A", "a"), ("a1", "a")}
+    tournament = Tournament(shares_of(A=1, B=20, c=30), ORGS, lambda name, item: (name, item.workload.uid) in borrowers)
+    assert served(given, tournament) == ["b", "c", "a"]
+    late = [light("a", "a1", deadline_seconds=1.0), *given[1:]]
+    assert served(late, tournament) == ["a", "b", "c"]
+
+
+def test_a_strict_queue_goes_by_time_alone() -> None:
+    """Neither priority nor a deadline moves anybody in it; between queues its head's key counts as any other's."""
+    tree = tree_of((queue("s", order=QueueOrder.STRICT_FIFO), queue("t")))
+    given = [
+        light("late", "s", eligible_seconds=3.0, deadline_seconds=1.0),
+        light("high", "s", eligible_seconds=2.0, priority=9),
+        light("first", "s", eligible_seconds=1.0),
+        light("other", "t", eligible_seconds=0.0, priority=1),
+    ]
+    assert served(given, Tournament(lambda name: Fraction(0), tree)) == ["other", "first", "high", "late"]
+
+
+@pytest.mark.parametrize("queues", [("a1",), ("a1", "a2", "c")])
+def test_a_stopped_queue_yields_no_more(queues: tuple[str, ...]) -> None:
+    """From the step on in which the cycle says so; the others go on."""
+    given = [light(f"{name}{at}", name, eligible_seconds=float(at)) for name in queues for at in range(3)]
+    tournament = Tournament(shares_of(), ORGS)
+    seen = []
+    for item in in_order(given, tournament, NOW):
+        seen.append(item.workload.uid)
+        if seen[-1] == "a11":
+            tournament.stopped.add("a1")
+    assert [uid for uid in seen if uid.startswith("a1")] == ["a10", "a11"]
+    assert len(seen) == len(given) - 1
+    assert [uid for uid in served(given, tournament) if uid.startswith("a1")] == []
+
+
+DRF: dict[str, tuple[list[Queue], dict[Cell, int], dict[str, dict[Cell, int]], dict[str, int]]] = {
+    "the paper: 9 CPUs and 18 GB": ([queue("a"), queue("b")], {CPU: 9, MEMORY: 18}, PAPER, {"a": 3, "b": 2}),
+    "weights 2:1": ([queue("a", weight=2), queue("b")], {CPU: 9, MEMORY: 18}, PAPER, {"a": 4, "b": 1}),
+    "the same in bytes": (
+        [queue("a"), queue("b")],
+        {CPU: 9, MEMORY: 18 << 30},
+        {"a": {CPU: 1, MEMORY: 4 << 30}, "b": {CPU: 3, MEMORY: 1 << 30}},
+        {"a": 3, "b": 2},
+    ),
+    "orgs of one and of two": (
+        [queue("A"), queue("a", "A"), queue("B"), queue("b", "B"), queue("c", "B")],
+        {CPU: 24},
+        {"a": {CPU: 1}, "b": {CPU: 1}, "c": {CPU: 1}},
+        {"a": 12, "b": 6, "c": 6},
+    ),
+    "10/30/20": (
+        [queue("sci"), queue("eng", weight=5), queue("dev", "eng", weight=3), queue("prod", "eng", weight=2)],
+        {CPU: 60},
+        {"sci": {CPU: 1}, "dev": {CPU: 1}, "prod": {CPU: 1}},
+        {"sci": 10, "dev": 30, "prod": 20},
+    ),
+    "one that does not fit stops nobody": (
+        [queue("a"), queue("b")],
+        {CPU: 10},
+        {"a": {CPU: 11}, "b": {CPU: 1}},
+        {"b": 10},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRF)
+def test_progressive_filling(name: str) -> None:
+    """Weighted DRF falls out of the order: worked examples (S98, S100)."""
+    queues, capacity, needs, expected = DRF[name]
+    assert drf(books(queues, capacity), needs) == expected
+
+
+LIES = {
+    "more memory": {CPU: 1, MEMORY: 6},
+    "more CPU": {CPU: 2, MEMORY: 4},
+    "both": {CPU: 2, MEMORY: 8},
+    "as the other": {CPU: 3, MEMORY: 4},
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_asking_for_more_than_needed_gives_no_more_tasks(name: str) -> None:
+    """DRF's strategy-proofness on the paper's case: each task of the lie is of use once at most."""
+    capacity = {CPU: 9, MEMORY: 18}
+    honest = drf(books([queue("a"), queue("b")], capacity), PAPER)
+    lied = drf(books([queue("a"), queue("b")], capacity), PAPER | {"a": LIES[name]})
+    assert lied["a"] <= honest["a"]
