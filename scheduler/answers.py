@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator
 
 import msgspec
 
 from model.decision import Decision
 from model.pod.pod import Pod
+from model.queue import JobAccount, QueueAccount, QueueStanding
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.unserved_words import sentences
 from scheduler.core.gangs.roster import Roster
-from scheduler.core.placement.explain import nearest_text
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.link.node_reports import NodeReports
-from scheduler.ports import Clock, GangExplanation, NodeExplanation, PodExplanation, QueueExplanation
+from scheduler.ports import Clock, GangExplanation, NodeExplanation, PodExplanation
+from scheduler.queue_answers import QueueAnswers, queue_of
 
 
 class SchedulerAnswers:
@@ -30,6 +31,7 @@ class SchedulerAnswers:
         self._history = history
         self._node_reports = node_reports
         self._clock = clock
+        self._queues = QueueAnswers(cache, cycle, history, clock)
 
     def pod(self, namespace: str, name: str) -> PodExplanation | None:
         """None where the pod is not known."""
@@ -42,7 +44,9 @@ class SchedulerAnswers:
             node=pod.spec.node_name,
             gang=pod.spec.gang.key if pod.spec.gang else "",
             decision=own or self._history.newest(subject.text),
-            unserved=record.unserved,
+            unserved=sentences(record.unserved, self._cache.queues.names),
+            queue=queue_of(pod),
+            stage=self._queues.stage(subject),
         )
         if pod.spec.node_name:
             scored = self._history.scored(subject.text)
@@ -50,11 +54,12 @@ class SchedulerAnswers:
             return msgspec.structs.replace(found, scored=scored) if known else found
         return msgspec.structs.replace(
             found,
-            queue_position=self._position(subject),
+            queue_position=self._queues.position(subject),
             message=self._foreign(pod) or record.condition_message,
             preemption=self._history.preemption(subject.text),
-            nearest=self._nearest(subject, pod.uid),
+            nearest=self._queues.nearest(subject, pod.uid),
             nominated_node=record.nominated,
+            shortages=self._queues.shortages(subject),
         )
 
     def _foreign(self, pod: Pod) -> str:
@@ -79,9 +84,12 @@ class SchedulerAnswers:
         records = [record for pod in pending if (record := self._cache.record(pod.uid)) is not None]
         return msgspec.structs.replace(
             found,
-            queue_position=self._position(subject),
+            queue_position=self._queues.position(subject),
             preemption=self._history.preemption(subject.text),
-            nearest=self._nearest(subject),
+            nearest=self._queues.nearest(subject),
+            queue=queue_of(pending[0]),
+            stage=self._queues.stage(subject),
+            shortages=self._queues.shortages(subject),
             nominated={record.pod.name: record.nominated for record in records if record.nominated},
         )
 
@@ -98,14 +106,14 @@ class SchedulerAnswers:
         told = {"preemption_enabled_by": in_force.enabled_by, "scheduler_config": about}
         return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)
 
-    def queues(self) -> tuple[QueueExplanation, ...]:
-        totals = self._cache.snapshot().totals
-        pending = Counter(candidate.workload.queue for candidate in self._cycle.backlog.candidates)
-        found = ((queue, self._cycle.share(queue.name, totals)) for queue in self._cycle.queues.values())
-        return tuple(
-            QueueExplanation(queue.name, queue.weight, pending[queue.name], float(share.value), share.resource)
-            for queue, share in found
-        )
+    def queues(self) -> tuple[QueueStanding, ...]:
+        return self._cycle.standings()[1:]
+
+    def queue(self, name: str) -> QueueAccount | None:
+        return self._queues.queue(name)
+
+    def job(self, namespace: str, name: str) -> JobAccount | None:
+        return self._queues.job(namespace, name)
 
     def nodes(self) -> tuple[NodeExplanation, ...]:
         return tuple(self._node(name) for name in sorted(self._cache.nodes))
@@ -129,16 +137,6 @@ class SchedulerAnswers:
             waiting=len(part.members.pending),
         )
 
-    def _nearest(self, subject: WorkloadId, uid: str = "") -> str:
-        """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
-        waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
-        candidate, working = next(waiting, None), self._cycle.working
-        return (
-            nearest_text(working, candidate, uid, self._cache.offers.doubts)
-            if candidate is not None and working is not None
-            else ""
-        )
-
     def _told(self, members: Roster) -> str:
         """The text its waiting pods carry."""
         records = (self._cache.record(pod.uid) for pod in members.pending)
@@ -155,8 +153,3 @@ class SchedulerAnswers:
             link_connected=name in self._node_reports.links,
             report_age_seconds=max(0.0, self._clock() - entry.received_seconds) if entry else None,
         )
-
-    def _position(self, subject: WorkloadId) -> int:
-        """1 is next; parked workloads keep their place in the order."""
-        order = self._cycle.ordered(self._cache.snapshot(), self._cycle.backlog.candidates, self._clock())
-        return next((number for number, item in enumerate(order, 1) if item.subject == subject), 0)

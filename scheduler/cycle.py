@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
 
-from model.queue import Queue
+from model.metrics import MetricSample
+from model.queue import Loan, QueueStanding
+from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
@@ -19,16 +20,19 @@ from scheduler.core.placement.place import Misfit, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.core.queueing.news import EVERYTHING, News
-from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
-from scheduler.core.snapshot.snapshot import ClusterSnapshot
+from scheduler.core.queueing.news import EVERYTHING, News, NewsKind
+from scheduler.core.queueing.order import Ranking
+from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.settings import SchedulerSettings
 from scheduler.settings_in_force import SettingsInForce
+from scheduler.steps import queue_standings
 from scheduler.steps.binding import Binding, Placing
 from scheduler.steps.capacity_holds import CapacityHolds
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.memo import Memo
 from scheduler.steps.preempting import Preempting
+from scheduler.steps.queue_figures import ended, queue_figures
+from scheduler.steps.queue_quotas import QueueQuotas
 from scheduler.steps.turn import Turn
 from scheduler.steps.waiting import Waiting
 
@@ -36,18 +40,19 @@ from scheduler.steps.waiting import Waiting
 class Cycle:
     """Owns the backlog and those who decide; reads and charges the cache."""
 
-    def __init__(self, cache: ClusterCache, settings: SchedulerSettings, queues: Iterable[Queue] = (Queue(),)) -> None:
+    def __init__(self, cache: ClusterCache, settings: SchedulerSettings) -> None:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
-        self.queues = {queue.name: queue for queue in queues}
         self.working: WorkingSnapshot | None = None
         self.settings_in_force = SettingsInForce(settings)
         self._cache = cache
-        self._holds = CapacityHolds(cache, self.backlog, settings)
-        self._statuses = GangStatuses(cache)
+        self.quotas = QueueQuotas(cache, self.backlog, settings.queues)
+        self._holds = CapacityHolds(cache, self.backlog, self.quotas, settings)
+        self._statuses = GangStatuses(cache, self.quotas.admits)
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
         self._aside: set[WorkloadId] = set()
         self._attempts = Attempts()
+        self._served: tuple[str, ...] = ()
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -66,28 +71,32 @@ class Cycle:
         turn.add(self._waiting.released(now))
         turn.add(self._waiting.timed_out(now))
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
+        turn.add(self._statuses.admitted())
         self._hold_begun(turn, working, now)
         ready = self.backlog.ready(now)
         self._attempts.begin(ready, self.settings.turn_limits)
-        heads = self.ordered(working.snapshot, ready, now)  # 3 who is next
+        heads = self.ordered(ready, now)  # 3 who is next
         self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
         turn.add(self._waiting.held(now))
         return turn  # 6 is published by the loop
 
-    def ordered(self, snapshot: ClusterSnapshot, candidates: Iterable[Candidate], now: float) -> Iterable[Candidate]:
+    def ordered(self, candidates: Iterable[Candidate], now: float) -> Iterable[Candidate]:
         """Candidates, next one first."""
-        totals = snapshot.totals
+        return self.quotas.ordered(candidates, self._ranking(now))
 
-        def share_of(queue: str) -> Fraction:
-            return self.share(queue, totals).value
+    def standings(self, parts: int = 1) -> tuple[QueueStanding, ...]:
+        """The root, then all queues, each after its parent; amounts in so many parts of a base unit."""
+        quota = self.quotas.picture(self._cache.snapshot())
+        return queue_standings.standings(quota, self._cache.ledger, self.backlog.candidates, self._served, parts)
 
-        return in_order(candidates, share_of, self._ranking(now))
+    def figures(self) -> Mapping[str, Sequence[MetricSample]]:
+        """Of queues, for metrics."""
+        return queue_figures(self.quotas.picture(self._cache.snapshot()), self.backlog.candidates)
 
-    def share(self, queue: str, totals: Mapping[str, int]) -> Share:
-        """The dominant share of a queue; `totals` are the cluster's, by resource. One that is not known weighs 1."""
-        known = self.queues.get(queue, Queue(queue))
-        return dominant_share(self._cache.ledger.counted(queue), totals, known.weight)
+    def loans(self, queue: str) -> tuple[Loan, ...]:
+        """What the queue, or one below it, borrows and lends."""
+        return queue_standings.loans(self.quotas.picture(self._cache.snapshot()), queue)
 
     def next_due(self) -> float | None:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
@@ -160,7 +169,10 @@ class Cycle:
 
     def _reassemble(self, turn: Turn, subject: WorkloadId, now: float) -> None:
         parts = self._cache.parts(subject)
+        waited = subject in self.backlog.by_subject
         self.backlog.update(subject, self._cache.assembly(subject, parts), now)
+        if waited and subject not in self.backlog.by_subject:
+            self._wake(News(NewsKind.JOBS))
         if not self._cache.exists(subject):
             turn.gone.append(subject)
         if subject not in self.backlog.by_subject:
@@ -179,6 +191,8 @@ class Cycle:
         """The cluster with the room that is kept; what is given up is news to those who wait."""
         cache, snapshot = self._cache, self._cache.snapshot()
         turn.add(self._holds.settle(snapshot, now))
+        if self.quotas.begin(cache.queues.seen(), snapshot, now):
+            self._wake(News(NewsKind.QUEUES))
         background = Background(cache.live_index, cache.loads.arrays(snapshot.names, now), self.settings.profiles)
         self.working = WorkingSnapshot(snapshot, self._holds.kept(snapshot), background, following=self.working)
         return self.working
@@ -186,7 +200,7 @@ class Cycle:
     def _hold_begun(self, turn: Turn, working: WorkingSnapshot, now: float) -> None:
         """Room for the rest of gangs bound in part is kept before anybody is placed."""
         begun = self.backlog.begun
-        for candidate in self.ordered(working.snapshot, begun, now) if begun else ():
+        for candidate in self.ordered(begun, now) if begun else ():
             if candidate.subject in self._aside:
                 continue
             try:
@@ -199,11 +213,13 @@ class Cycle:
 
     def _place(self, turn: Turn, working: WorkingSnapshot, heads: Iterable[Candidate], now: float) -> None:
         memo, attempts = Memo(working), self._attempts
+        served: dict[str, None] = {}
         for candidate in heads:
             if attempts.spent:
                 break
             if not attempts.may(candidate):
                 continue
+            served.setdefault(candidate.governed_by)
             try:
                 waits_on = self._waits_on(memo, candidate, now)
                 placing = None if waits_on else self._try(turn, working, candidate, memo, now)
@@ -220,6 +236,7 @@ class Cycle:
                 # from what the API server says.
                 self._assume(turn, working, candidate, placing, now)
                 self._look_at(turn, candidate.subject, now)
+        self._served = tuple(served) or self._served
         turn.more |= attempts.end()
 
     def _try(
@@ -228,6 +245,11 @@ class Cycle:
         """Where it goes; None where it waits on, with all that follows from that said and kept, or for a turn that
         makes more plans.
         """
+        refused = self.quotas.refusal(candidate)
+        if refused is not None:
+            self._refuse(turn, working, candidate, refused, memo, now)
+            return None
+        candidate = self.quotas.within(candidate)
         outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
@@ -235,7 +257,7 @@ class Cycle:
                 self._attempts.postpone(candidate.subject)
                 return None
             part, preemption = self._holds.make(working, candidate, memo, self._ranking(now))
-            if any(part.plans):
+            if any(plan.victims for plan in part.plans):
                 self._attempts.planned(candidate.subject)
             turn.add(part)
             part, message = self._waiting.misfit(candidate, outcome, preemption, now)
@@ -243,10 +265,32 @@ class Cycle:
             memo.remember_message(candidate, message)
             return None
         placing = self._binding.prepared(candidate, outcome, working)
+        self._end_wait(turn, candidate, now)
         if outcome.choice is not None:
             turn.choices[candidate.subject] = outcome.choice
         turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
         return placing
+
+    def _end_wait(self, turn: Turn, candidate: Candidate, now: float) -> None:
+        """Members above the minimum were not what it waited for."""
+        if candidate.needed:
+            record = self._cache.record(candidate.uids[0])
+            turn.ended_waits.append(ended(candidate, record.pod if record else None, "scheduled", now))
+
+    def _refuse(
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, refusal: QueueRefusal, memo: Memo, now: float
+    ) -> None:
+        """Its queue does not let it be placed; what others borrowed is taken back where that helps."""
+        outcome = None
+        if refusal.reason is Reason.QUOTA_EXHAUSTED:
+            if not self._attempts.may_plan(candidate.subject):
+                self._attempts.postpone(candidate.subject)
+                return
+            part, outcome = self._holds.make(working, candidate, memo, self._ranking(now), quota=True)
+            if any(plan.victims for plan in part.plans):
+                self._attempts.planned(candidate.subject)
+            turn.add(part)
+        turn.add(self._waiting.refused(candidate, refusal, outcome, now))
 
     def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
         """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""

@@ -21,10 +21,13 @@ from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.settings_in_force import INVALID
+from scheduler.steps.queue_figures import losses
 from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()
 
+_FIGURES_SECONDS = 5.0
+"""Of queues, whose shares cost something; who scrapes does not ask more often than that."""
 _LONGEST_WAIT_SECONDS = 10.0
 """A turn at least this often, so that liveness can be seen."""
 
@@ -46,6 +49,7 @@ class Loop:
     ) -> None:
         self.last_turn_seconds = clock()
         self.turned = asyncio.Event()
+        self._figures_due = 0.0
         self.reread: Callable[[], None] = lambda: None
         self._cycle = cycle
         self._publisher = publisher
@@ -132,8 +136,17 @@ class Loop:
         unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
         self._meter.timed_out(turn.timeouts)
-        for victims in turn.plans:
-            self._meter.preempted(victims)
+        for plan in turn.plans:
+            self._meter.preempted(len(plan.victims))
+            for queue, reason in losses(plan):
+                self._meter.job_preempted(plan.queue, queue, reason)
+        for wait in turn.ended_waits:
+            self._meter.job_ended_waiting(wait.seconds, wait.queue, wait.job_type, wait.result)
+            if wait.gang:
+                self._meter.gang_ended_waiting(wait.result, timed_out=wait.result == "timeout")
+        if self.last_turn_seconds >= self._figures_due:
+            self._figures_due = self.last_turn_seconds + _FIGURES_SECONDS
+            self._meter.queues(self._cycle.figures())
         backlog = self._cycle.backlog
         self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
 

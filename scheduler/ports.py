@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from kube.objects import Condition
 from model.decision import Decision
+from model.metrics import MetricSample
 from model.placement import Placement, Scored
+from model.queue import JobAccount, QueueAccount, QueueStanding, QuotaShortage
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from model.workload import GangTimes
 from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.gangs.volcano_phase import VolcanoStatus
 
 
 class NamedObject(msgspec.Struct, frozen=True):
-    """A namespaced object of one life; `scheduler` is the one that a pod asks for."""
+    """A namespaced object of one life; `scheduler` is the one that a pod asks for, `group` the API group where kinds of
+    one name are told apart by it.
+    """
 
     namespace: str
     name: str
     uid: str
     scheduler: str = ""
+    group: str = ""
 
     @property
     def key(self) -> str:
@@ -58,7 +64,7 @@ class StatusWriter(Protocol):
         `nominated` is written as nominatedNodeName, empty clears it, None leaves it. Raises KubernetesFault.
         """
 
-    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus | VolcanoStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
 
     async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
@@ -135,12 +141,25 @@ class Meter(Protocol):
     def evicted(self, result: str) -> None:
         """A victim's eviction was carried out, or not: `done` or `failed`."""
 
+    def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
+        """A job was `scheduled`, or gave up by `timeout`, so long after its creation; the type is its owner's kind."""
+
+    def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
+        """A gang was `scheduled`, or out of time."""
+
+    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
+        """All there is to tell of queues now, by row of the table; what is not among it any more is gone."""
+
+    def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
+        """A job loses pods to one of a queue."""
+
 
 class PodExplanation(msgspec.Struct, frozen=True):
     """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
 
     `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting. `unserved` are
-    sentences on queues and groups that it names and nobody serves, `scored` is why a lone pod has its node.
+    sentences on queues and groups that it names and nobody serves, `scored` is why a lone pod has its node. `stage` is
+    where it waits, and `shortages` are those of its queue's quota.
     """
 
     node: str = ""
@@ -153,10 +172,16 @@ class PodExplanation(msgspec.Struct, frozen=True):
     nominated_node: str = ""
     unserved: tuple[str, ...] = ()
     scored: Scored | None = None
+    queue: str = ""
+    stage: str = ""
+    shortages: tuple[QuotaShortage, ...] = ()
 
 
 class GangExplanation(msgspec.Struct, frozen=True):
-    """A gang with the newest decision about it; `nominated` are pod → node, `waiting` is how many members wait."""
+    """A gang with the newest decision about it; `nominated` are pod → node, `waiting` is how many members wait.
+
+    `stage` and `shortages` as of a pod.
+    """
 
     namespace: str
     name: str
@@ -171,16 +196,9 @@ class GangExplanation(msgspec.Struct, frozen=True):
     nearest: str = ""
     nominated: Mapping[str, str] = {}
     waiting: int = 0
-
-
-class QueueExplanation(msgspec.Struct, frozen=True):
-    """`dominant_share` is 0 to 1, divided by the weight."""
-
-    name: str
-    weight: int
-    pending_workloads: int
-    dominant_share: float
-    dominant_resource: str
+    queue: str = ""
+    stage: str = ""
+    shortages: tuple[QuotaShortage, ...] = ()
 
 
 class NodeExplanation(msgspec.Struct, frozen=True):
@@ -202,7 +220,13 @@ class Answers(Protocol):
 
     def gangs(self) -> tuple[GangExplanation, ...]: ...
 
-    def queues(self) -> tuple[QueueExplanation, ...]: ...
+    def queues(self) -> tuple[QueueStanding, ...]:
+        """In the order of their tree, those above before those below."""
+
+    def queue(self, name: str) -> QueueAccount | None: ...
+
+    def job(self, namespace: str, name: str) -> JobAccount | None:
+        """A gang, else the pods of the controller, else the pod of that name."""
 
     def nodes(self) -> tuple[NodeExplanation, ...]: ...
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from kube.dialects.gangs.membership import GangDefaults
+from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventCapacity
 from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings
@@ -21,7 +22,20 @@ from scheduler.core.queueing.attempts import TurnLimits
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.core.queueing.order import AgeingPolicy
 from scheduler.core.queueing.reservation import ReservePolicy
+from scheduler.core.queues.policy import QueuePolicy
 from scheduler.core.scores.policy import KUBE_SCHEDULER, PROFILES, SchedulerProfile, served
+
+
+class QueueSettings(QueuePolicy, frozen=True, forbid_unknown_fields=True):
+    """Which queues there are, and how they share."""
+
+    dialects: Annotated[
+        tuple[QueueDialect, ...],
+        Meta(
+            description="Whose objects are read: `sublet` our Queue, `volcano` Volcano's Queue and PodGroup, "
+            "`elastic_quota` Koordinator's ElasticQuota."
+        ),
+    ] = ALL
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +77,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     gang_match_policy: Annotated[
         MatchPolicy, Meta(description="Match policy of a gang that names none (CoschedulingArgs.defaultMatchPolicy).")
     ] = MatchPolicy.ONCE_SATISFIED
+    queues: QueueSettings = QueueSettings()
     backoff: BackoffPolicy = BackoffPolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01
@@ -95,6 +110,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             "does batch work behind them; an eighth of the plans go to those passed over longest.",
         ),
     ] = 16
+    heads_per_queue: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)] | None,
+        Meta(
+            description="Workloads of one queue that a cycle tries, which is 1 in Kueue; null: as many as it tries at "
+            "all, so that a deep queue is served as fast as many shallow ones.",
+        ),
+    ] = None
     concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 64
     concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
     concurrent_events: Annotated[int, Meta(ge=1, le=1000, description="Events being posted at once.")] = 8
@@ -128,7 +150,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     @property
     def turn_limits(self) -> TurnLimits:
         """What one turn does at most."""
-        return TurnLimits(self.workloads_per_cycle, self.preemptions_per_cycle)
+        return TurnLimits(self.workloads_per_cycle, self.preemptions_per_cycle, self.heads_per_queue)
 
     @property
     def gangs(self) -> GangDefaults:

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient
+from kube.dialects.queues.dialect import QueueDialect
 from kube.events import EventRecorder
 from kube.grpc_server import loopback_server
 from kube.leadership import Leadership
@@ -29,6 +30,8 @@ from scheduler.answers import SchedulerAnswers
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen
 from scheduler.controllers.node_objects import NodeObjects
+from scheduler.controllers.queue_statuses import QueueStatuses
+from scheduler.controllers.quota_profiles import QuotaProfiles
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
 from scheduler.edge.cluster import (
@@ -40,6 +43,7 @@ from scheduler.edge.cluster import (
     scheduler_config,
 )
 from scheduler.edge.diagnostics import DiagnosticsServicer
+from scheduler.edge.kept_definitions import KeptDefinitions
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import SchedulerMetrics
@@ -128,10 +132,19 @@ class Scheduler:
         self.options = options
         self.clock = steady_clock()
         self.history = DecisionHistory(settings.decision_history)
-        cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain)
+        cache = ClusterCache(
+            settings.served,
+            settings.load,
+            settings.gangs,
+            settings.largest_cpu_ratio,
+            settings.plain,
+            settings.queues.dialects,
+        )
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
-        binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
+        kept = KeptDefinitions(client)
+        writer = KubernetesStatusWriter(client, kept.keeps)
+        binder, evictor = KubernetesBinder(client), KubernetesEvictor(client)
         outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
         recorder.give_way = lambda: publisher.binding
@@ -140,14 +153,20 @@ class Scheduler:
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.node_reports, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
+        self.queue_statuses = QueueStatuses(
+            client, leadership.leading, cycle.standings, cache.queues, kept.keeps, self.clock
+        )
+        quotas = QueueDialect.ELASTIC_QUOTA in settings.queues.dialects
+        self.quota_profiles = QuotaProfiles(client, leadership.leading, kept.keeps, enabled=quotas)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
-        self.watch = KubernetesWatch(client, self._enqueue)
+        self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects)
         self.loop.reread = self.watch.reread
 
     def _enqueue(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):
             self.withdrawer.saw(fact.change)
             self.node_objects.saw_node(fact.change)
+            self.quota_profiles.saw_node(fact.change)
         elif isinstance(fact, ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             self.node_objects.saw_metric(fact.change)
         self.loop.enqueue(fact)
@@ -316,7 +335,13 @@ def _advertised(address: str, host: str) -> str:
 async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], None]]:
     """All that runs while leading; yields what adds to it."""
     async with asyncio.TaskGroup() as group:
-        beside = (scheduler.withdrawer.run(), scheduler.node_objects.run(), scheduler.unserved.run())
+        beside = (
+            scheduler.withdrawer.run(),
+            scheduler.node_objects.run(),
+            scheduler.queue_statuses.run(),
+            scheduler.quota_profiles.run(),
+            scheduler.unserved.run(),
+        )
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]
         yield lambda work: tasks.append(group.create_task(work))
         for task in tasks:

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from kube import objects
-from kube.dialects import misread
 from kube.dialects.gangs.membership import USUAL, GangDefaults
-from kube.dialects.unserved import in_metadata
+from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
@@ -27,60 +26,31 @@ from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.workload import WorkloadId
 from scheduler.cache import facts
-from scheduler.cache.gang_cache import GangCache
+from scheduler.cache.gang_cache import AnyPodGroup, GangCache
 from scheduler.cache.measured import MeasuredLoads
 from scheduler.cache.offers import Offers
-from scheduler.cache.refusals import Refusal, Refusals, of_ours
+from scheduler.cache.pod_record import CacheChanges, PodRecord
+from scheduler.cache.queue_cache import QueueCache
+from scheduler.cache.refusals import Refusals, of_ours
 from scheduler.cache.related_objects import RelatedObjectsCache
+from scheduler.cache.unserved_words import UnservedWords, named_by
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
 from scheduler.core.gangs.groups import group_of
 from scheduler.core.gangs.minimum import GangPart
-from scheduler.core.gangs.roster import Roster, roster
+from scheduler.core.gangs.roster import Roster, age, roster
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.charge import ChargeChange as LedgerChange
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.queueing.news import News, NewsKind, freed, freed_by, node_news, released
-from scheduler.core.snapshot.podclass import KnownClasses, PodClass, PodTraits, class_of, pod_traits_of
+from scheduler.core.snapshot.podclass import KnownClasses, class_of, pod_traits_of
 from scheduler.core.snapshot.snapshot import ClusterSnapshot, SnapshotContext, take
 from scheduler.ports import NamedObject
 
 _Key = TypeVar("_Key", WorkloadId, str)
-_MOST_UNSERVED = 50
-"""Names of queues and groups that are told once each, of a namespace: whoever makes up more hides nobody else's."""
-_MOST_NAMESPACES = 1000
-"""Of as many it is known what was told; beyond that the one that came first is forgotten, and may be told again."""
 _MOST_HISTORY_CHARACTERS = 16 << 20
 """As text; decoded, and in the answers that are kept, it is some four times as much."""
-
-
-class PodRecord(msgspec.Struct):
-    """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
-
-    `unserved` are queues and groups that it names and nobody serves, in sentences.
-    """
-
-    pod: Pod
-    pod_class: PodClass
-    pod_traits: PodTraits
-    condition_message: str = ""
-    nominated: str = ""
-    unserved: tuple[str, ...] = ()
-
-    @property
-    def named(self) -> NamedObject:
-        return NamedObject(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
-
-
-class CacheChanges(msgspec.Struct):
-    """What changed since the last cycle; `news` may help parked workloads."""
-
-    subjects: set[WorkloadId] = msgspec.field(default_factory=set)
-    news: News = News()
-    refusals: list[Refusal] = msgspec.field(default_factory=list)
-    invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
-    unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
 
 
 class ClusterCache:
@@ -97,6 +67,7 @@ class ClusterCache:
         defaults: GangDefaults = USUAL,
         ratio: float = 1.0,
         plain: Collection[str] = (),
+        dialects: Collection[QueueDialect] = ALL,
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self._plain = frozenset(plain)
@@ -105,6 +76,7 @@ class ClusterCache:
         self.nodes: dict[str, Node] = {}
         self.gangs = GangCache(defaults)
         self._refusals = Refusals()
+        self.queues = QueueCache(self._refusals.add, self._refusals.settled, dialects)
         self.offers = Offers(self._refusals, ratio)
         self.related = RelatedObjectsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
@@ -115,7 +87,7 @@ class ClusterCache:
         self._on_node: dict[str, set[str]] = {}
         self._surplus: dict[str, int] = {}
         self._touched = CacheChanges()
-        self._unserved: dict[str, set[str]] = {}
+        self._unserved = UnservedWords()
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
         self._classes = KnownClasses()
@@ -155,9 +127,12 @@ class ClusterCache:
         self._refusals.add(f"ConfigMap {metadata.namespace}/{metadata.name}", metadata, problem)
 
     def take_touched(self) -> CacheChanges:
-        """What `apply` touched since the last call."""
+        """What `apply` touched since the last call; of many queues that come at once all pods are looked at once."""
+        if self.queues.moved:
+            self.queues.moved = False
+            self._queue_again(list(self._pods.values()))
         touched, self._touched = self._touched, CacheChanges()
-        touched.refusals = self._refusals.take()
+        touched.refusals, touched.unserved = self._refusals.take(), self._unserved.take(self.queues.names)
         self._surplus.clear()
         return touched
 
@@ -177,6 +152,11 @@ class ClusterCache:
     def find(self, namespace: str, name: str) -> PodRecord | None:
         """A pod by name."""
         return self._pods.get(self._uids.get(f"{namespace}/{name}", ""))
+
+    def owned_by(self, controller: str) -> tuple[Pod, ...]:
+        """The pods of a controller (`namespace/name`), oldest first."""
+        found = (record.pod for record in self._pods.values() if record.pod.owner == controller)
+        return tuple(sorted(found, key=age))
 
     def subject_of(self, pod: Pod) -> WorkloadId:
         """Its gang group or gang, or the pod alone."""
@@ -242,7 +222,7 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod = self._as_placed(core_objects.pod(source, self.gangs.defaults))
+            pod = self._in_queue(self._as_placed(core_objects.pod(source, self.gangs.defaults)))
             pod_class, pod_traits = self._classes.shared(class_of(pod)), pod_traits_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
@@ -268,21 +248,31 @@ class ClusterCache:
         colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms(), cpus=None)
         return msgspec.structs.replace(pod, spec=spec, colocation=colocation)
 
+    def _in_queue(self, pod: Pod) -> Pod:
+        """With the queue that it waits in, which its PodGroup or its namespace may say."""
+        queue = self.queues.queue_of(pod, self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "")
+        if queue == pod.spec.queue:
+            return pod
+        return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, queue=queue))
+
+    def _queue_again(self, records: Iterable[PodRecord]) -> None:
+        """Pods that may be in another queue by what their PodGroup or their namespace says, and their charges."""
+        for record in records:
+            pod = self._in_queue(record.pod)
+            if pod is record.pod:
+                continue
+            record.pod = pod
+            self._touch(pod)
+            charge = self.ledger.charge(pod.uid)
+            if charge is not None:
+                after = msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
+                self.ledger.apply([LedgerChange(pod.uid, after)])
+
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
-        """What the pod names that nobody serves or reads; of each name the first pod that waits for us is told."""
-        where = f"Pod {record.pod.key}"
-        found = (*in_metadata(source.metadata, where), *misread.in_metadata(source.metadata, where))
-        record.unserved = tuple(each.text for each in found)
-        pod = record.pod
-        if pod.spec.node_name or pod.terminal or pod.spec.scheduler_name not in self.schedulers:
-            return
-        for each in found:
-            told = self._unserved.setdefault(pod.namespace, set())
-            if each.place not in told and len(told) < _MOST_UNSERVED:
-                told.add(each.place)
-                self._touched.unserved.append((record.named, each.text))
-        if len(self._unserved) > _MOST_NAMESPACES:
-            del self._unserved[next(iter(self._unserved))]
+        """What the pod names that nobody serves or reads; told of pods that wait for us."""
+        record.unserved, pod = named_by(source.metadata), record.pod
+        if not (pod.spec.node_name or pod.terminal) and pod.spec.scheduler_name in self.schedulers:
+            self._unserved.tell(record.named, record.unserved)
 
     def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:
@@ -436,11 +426,14 @@ class ClusterCache:
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
-        before = self._job(key)
+        before, queue = self._job(key), self.gangs.queue(key)
         subjects, invalid = self.gangs.seen(change)
         self._touched.subjects |= subjects
         if self._job(key) != before:
             self._recharge(key)
+        if self.gangs.queue(key) != queue:
+            uids = sorted(self._members.get(WorkloadId.gang(key), ()))
+            self._queue_again([self._pods[uid] for uid in uids])
         if invalid is not None:
             self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
 
@@ -460,19 +453,31 @@ class ClusterCache:
     def _seen(self, change: Change[Any], now: float) -> None:
         """Any other kind of object."""
         item = change.object
-        if isinstance(item, objects.PodGroup | objects.UpstreamPodGroup):
+        if isinstance(item, AnyPodGroup):
             self._pod_group_seen(change)
+        elif self.queues.reads(item):
+            self.queues.apply(change)
         elif isinstance(item, objects.NodeMetric):
             self._metric_seen(change.kind, item, now)
         elif isinstance(item, objects.ConfigMap):
             for node in self.offers.configured(change):
                 self._judged(node)
+        elif isinstance(item, objects.PriorityClass):
+            self._class_seen(change)
         elif self.related.reads(item) and self.related.apply(change):
             cpus = isinstance(item, objects.NodeResourceTopology)
             self._add_news(News(NewsKind.CPUS if cpus else NewsKind.VOLUMES | NewsKind.PODS))
             if self.gangs.layers != self.related.layers:
                 self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
+
+    def _class_seen(self, change: Change[Any]) -> None:
+        """Gangs that take their priority from a class by its name have another one, and their placed members too."""
+        if self.related.apply(change):
+            self.gangs.classes = self.related.classes
+            for key in sorted(self.gangs.of_class()):
+                self._touched.subjects.add(self.gangs.index.subject(key))
+                self._recharge(key)
 
     def _metric_seen(self, kind: ChangeKind, source: objects.NodeMetric, now: float) -> None:
         try:

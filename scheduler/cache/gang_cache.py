@@ -12,22 +12,31 @@ import structlog
 from kube import objects
 from kube.dialects.gangs import networktopology, podgroups
 from kube.dialects.gangs.membership import USUAL, GangDefaults
+from kube.dialects.gangs.volcano import GROUP as VOLCANO
+from kube.dialects.gangs.volcano import volcano_gang
 from kube.informer import Change, ChangeKind
-from model.workload import Gang, GangMembership, GangSource, GangTimes, WorkloadId
+from model.priority import PriorityClass
+from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.roster import Roster
+from scheduler.core.gangs.volcano_phase import VolcanoPhase, VolcanoStatus, proves
 from scheduler.ports import NamedObject
 
 log = structlog.get_logger()
 
-AnyPodGroup = objects.PodGroup | objects.UpstreamPodGroup
+AnyPodGroup = objects.PodGroup | objects.UpstreamPodGroup | objects.VolcanoPodGroup
+
+_SOURCES = (GangSource.POD_GROUP, GangSource.UPSTREAM, GangSource.VOLCANO)
+"""Those that have an object."""
+_UNADMITTED = (VolcanoPhase.UNSET, VolcanoPhase.PENDING)
+_VOLCANO_PHASES = {member.value: member for member in VolcanoPhase}
 
 
 class GangRecord(msgspec.Struct):
     """A PodGroup as far as we know: `written_status` is its status, `written_times` its annotations of ours, `problems`
-    unreadable ones, `conditions` those of scheduling.k8s.io's kind.
+    unreadable ones, `conditions` those of scheduling.k8s.io's kind, `volcano_status` that of Volcano's.
     """
 
     gang: Gang
@@ -35,27 +44,32 @@ class GangRecord(msgspec.Struct):
     written_times: GangTimes = GangTimes()
     problems: tuple[str, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
+    volcano_status: VolcanoStatus = VolcanoStatus()
 
     @property
     def named(self) -> NamedObject:
-        return NamedObject(self.gang.namespace, self.gang.name, self.gang.uid)
+        group = VOLCANO if self.gang.source is GangSource.VOLCANO else ""
+        return NamedObject(self.gang.namespace, self.gang.name, self.gang.uid, group=group)
 
     @property
     def times(self) -> GangTimes:
         """Our own, as far as we know."""
         if self.gang.source is GangSource.UPSTREAM:
             return GangTimes(podgroups.partially_bound_since(self.conditions))
+        if self.gang.source is GangSource.VOLCANO:
+            return podgroups.times_with(proves(self.volcano_status, self.gang.spec.min_member), self.written_times)
         return podgroups.times_with(self.written_status.phase, self.written_times)
 
 
 class GangCache:
-    """By gang `namespace/name`; where both kinds of PodGroup have one name, the older kind counts."""
+    """By gang `namespace/name`; where several kinds of PodGroup have one name, the first of `_SOURCES` counts."""
 
     def __init__(self, defaults: GangDefaults = USUAL) -> None:
         self.defaults = defaults
         self.index = GroupIndex()
         self.layers: Mapping[str, networktopology.Layer] = {}
-        self._records: dict[GangSource, dict[str, GangRecord]] = {GangSource.POD_GROUP: {}, GangSource.UPSTREAM: {}}
+        self.classes: Mapping[str, PriorityClass] = {}
+        self._records: dict[GangSource, dict[str, GangRecord]] = {source: {} for source in _SOURCES}
         self._ran: set[str] = set()
 
     def get(self, key: str) -> GangRecord | None:
@@ -64,7 +78,27 @@ class GangCache:
     def priority(self, key: str) -> int | None:
         """The gang's own word on the priority of its pods; None where theirs counts."""
         record = self.get(key)
-        return record.gang.spec.priority if record else None
+        return self._prioritised(record.gang.spec).priority if record else None
+
+    def queue(self, key: str) -> str:
+        """The queue that the gang's object names; empty where its pods decide."""
+        record = self.get(key)
+        return record.gang.queue if record else ""
+
+    def unadmitted(self) -> tuple[GangRecord, ...]:
+        """PodGroups of Volcano that wait for room in their queue, by key; those with a problem wait for its end."""
+        found = self._records[GangSource.VOLCANO]
+        waiting = (found[key] for key in sorted(found) if found[key].volcano_status.phase in _UNADMITTED)
+        return tuple(each for each in waiting if not each.gang.spec.problem and self.get(each.gang.key) is each)
+
+    def admitted(self, queue: str) -> tuple[Gang, ...]:
+        """Gangs of Volcano in a queue whose pods may be made, and do not run yet."""
+        found = (each for each in self._records[GangSource.VOLCANO].values() if each.gang.queue == queue)
+        return tuple(each.gang for each in found if each.volcano_status.phase is VolcanoPhase.INQUEUE)
+
+    def of_class(self) -> frozenset[str]:
+        """The gangs that take their priority from a PriorityClass by its name."""
+        return frozenset(key for key in self.keys if (found := self.get(key)) and found.gang.spec.priority_class)
 
     @property
     def keys(self) -> frozenset[str]:
@@ -84,7 +118,7 @@ class GangCache:
         elif self.get(gang.key) is None:
             self._ran.discard(gang.key)
         known = change.kind is not ChangeKind.DELETED and before is not None
-        if known and before is not None and (before.gang.spec, before.gang.uid) == (gang.spec, gang.uid):
+        if known and before is not None and _defined(before.gang) == _defined(gang):
             return set(), None
         current = self.get(gang.key)
         subjects = self.index.define(gang.key, current.gang.spec.groups if current else ())
@@ -114,17 +148,46 @@ class GangCache:
         part = part_of(key, members, record.gang if record else None, ran=key in self._ran)
         if part.ran:
             self._ran.add(key)
-        if not part.spec.topology:
-            return part
-        levels = networktopology.resolve(part.spec.topology, self.layers, frozenset(labels()))
-        return msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, topology=levels))
+        spec = self._prioritised(part.spec)
+        if spec.topology:
+            levels = networktopology.resolve(spec.topology, self.layers, frozenset(labels()))
+            spec = msgspec.structs.replace(spec, topology=levels)
+        return part if spec is part.spec else msgspec.structs.replace(part, spec=spec)
+
+    def _prioritised(self, spec: GangSpec) -> GangSpec:
+        """With what the class says that it names; a class that does not exist leaves it to the pods."""
+        found = self.classes.get(spec.priority_class) if spec.priority_class else None
+        if found is None:
+            return spec
+        return msgspec.structs.replace(spec, priority=found.value, preemption_policy=found.policy)
 
     def _read(self, source: AnyPodGroup) -> GangRecord:
         if isinstance(source, objects.UpstreamPodGroup):
             told = source.status.conditions if source.status else None
             return GangRecord(podgroups.upstream_gang(source, self.defaults), conditions=tuple(told or ()))
+        if isinstance(source, objects.VolcanoPodGroup):
+            return _volcano_record(source, self.defaults)
         times, problems = podgroups.read_times(source)
         return GangRecord(podgroups.pod_group(source, self.defaults), _status(source), times, problems)
+
+
+def _volcano_record(source: objects.VolcanoPodGroup, defaults: GangDefaults) -> GangRecord:
+    times, problems = podgroups.read_times(source)
+    gang, told = volcano_gang(source, defaults), source.status or objects.VolcanoPodGroupStatus()
+    status = VolcanoStatus(
+        _VOLCANO_PHASES.get(told.phase, VolcanoPhase.UNSET), told.running, told.succeeded, told.failed
+    )
+    phase = proves(status, gang.spec.min_member)
+    noted = podgroups.times_with(phase, times)
+    gang = msgspec.structs.replace(
+        gang, phase=phase, partial_seconds=noted.partial_seconds, whole_seconds=noted.whole_seconds
+    )
+    return GangRecord(gang, written_times=times, problems=problems, volcano_status=status)
+
+
+def _defined(gang: Gang) -> tuple[object, ...]:
+    """What of a gang its object defines."""
+    return (gang.spec, gang.uid, gang.queue, gang.min_resources)
 
 
 def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: float) -> objects.Condition | None:

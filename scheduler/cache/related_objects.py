@@ -1,11 +1,11 @@
-"""Related objects that filters and preemption read: volumes, namespaces, budgets, CPUs, and the cluster's topology.
+"""Related objects that filters, preemption and gangs read: volumes, namespaces, budgets, CPUs, priorities, topology.
 
 An object that cannot be read is left out and told; what depends on it waits, as for one that is not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kube import objects
@@ -15,6 +15,7 @@ from kube.dialects.upstream import core_objects, storage
 from kube.informer import Change, ChangeKind
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
+from model.priority import PriorityClass
 from scheduler.core.snapshot.snapshot import RelatedObjects
 
 _FOR_FILTERS: tuple[type, ...] = (
@@ -38,6 +39,7 @@ class RelatedObjectsCache:
             objects.PodDisruptionBudget: ({}, core_objects.budget),
             objects.ClusterNetworkTopology: ({}, networktopology.layers),
             objects.NodeResourceTopology: ({}, node_cpus),
+            objects.PriorityClass: ({}, core_objects.priority_class),
         }
         self._view: RelatedObjects | None = None
 
@@ -54,6 +56,11 @@ class RelatedObjectsCache:
         """In order of namespace and name."""
         found = self._kinds[objects.PodDisruptionBudget][0]
         return tuple(found[key] for key in sorted(found))
+
+    @property
+    def classes(self) -> Mapping[str, PriorityClass]:
+        """By name."""
+        return self._kinds[objects.PriorityClass][0]
 
     def apply(self, change: Change[Any]) -> bool:
         """Take in one change; True where something that did not fit may fit by it."""
@@ -78,7 +85,7 @@ class RelatedObjectsCache:
         if kind is objects.ClusterNetworkTopology:
             known = self._kinds[kind][0]
             self.layers = {name: layer for key in sorted(known) for name, layer in known[key].items()}
-        elif kind is not objects.PodDisruptionBudget:
+        elif kind in _FOR_FILTERS:
             self._view = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,8 @@ import structlog
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.gangs import membership, podgroups
+from kube.dialects.gangs.volcano import GROUP as VOLCANO
+from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.condition import ConditionStatus, ConditionType
@@ -22,12 +24,15 @@ from model.reason import Reason
 from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.gangs.volcano_phase import VolcanoStatus
 from scheduler.ports import NamedObject
 
 log = structlog.get_logger()
 
 POD_GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
 UPSTREAM_POD_GROUPS = "scheduling.k8s.io/v1beta1/podgroups"
+VOLCANO_POD_GROUPS = "scheduling.volcano.sh/v1beta1/podgroups"
+VOLCANO_GROUP_DEFINITION = "podgroups.scheduling.volcano.sh"
 SCHEDULER_CONFIG = "koordinator-system/koord-scheduler-config"
 NODE_CONFIG = "koordinator-system/slo-controller-config"
 _OTHERS: tuple[tuple[str, type[Any]], ...] = (
@@ -36,19 +41,30 @@ _OTHERS: tuple[tuple[str, type[Any]], ...] = (
     ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),
     ("topology.node.k8s.io/v1alpha1/noderesourcetopologies", objects.NodeResourceTopology),
 )
+_QUEUES: dict[QueueDialect, tuple[tuple[str, type[Any]], ...]] = {
+    QueueDialect.SUBLET: (("sublet.dev/v1alpha1/queues", objects.Queue),),
+    QueueDialect.VOLCANO: (
+        ("scheduling.volcano.sh/v1beta1/queues", objects.VolcanoQueue),
+        (VOLCANO_POD_GROUPS, objects.VolcanoPodGroup),
+    ),
+    QueueDialect.ELASTIC_QUOTA: (("scheduling.sigs.k8s.io/v1alpha1/elasticquotas", objects.ElasticQuota),),
+}
 _EVERYWHERE: tuple[tuple[str, type[Any]], ...] = (
     ("policy/v1/poddisruptionbudgets", objects.PodDisruptionBudget),
     ("v1/persistentvolumeclaims", objects.PersistentVolumeClaim),
     ("v1/persistentvolumes", objects.PersistentVolume),
     ("v1/namespaces", objects.Namespace),
+    ("scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass),
 )
 _CRD_WAIT_SECONDS = 2.0
 
 
 class KubernetesWatch:
-    """Everything the scheduler reads as facts, in the order of each collection."""
+    """Everything the scheduler reads as facts, in the order of each collection; of queues those of `dialects`."""
 
-    def __init__(self, client: KubeClient, enqueue: Callable[[facts.Fact], None]) -> None:
+    def __init__(
+        self, client: KubeClient, enqueue: Callable[[facts.Fact], None], dialects: Iterable[QueueDialect] = ALL
+    ) -> None:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
         groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: enqueue(facts.PodGroupSeen(c)))
@@ -60,7 +76,8 @@ class KubernetesWatch:
         config = configmap.follow(client, NODE_CONFIG, lambda c: enqueue(facts.ObjectSeen(c)))
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
-        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in _OTHERS))
+        queues = (kind for dialect in dialects for kind in _QUEUES[dialect])
+        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in (*_OTHERS, *queues)))
         self._everywhere: tuple[Informer[Any], ...] = (
             *(informer(*each) for each in _EVERYWHERE),
             self._nodes,
@@ -78,7 +95,7 @@ class KubernetesWatch:
             self._enqueue(facts.PodGroupSeen(Change(ChangeKind.MODIFIED, group)))
         for informer in self._others:
             for item in list(informer.items.values()):
-                if isinstance(item, objects.UpstreamPodGroup):
+                if isinstance(item, objects.UpstreamPodGroup | objects.VolcanoPodGroup):
                     self._enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, item)))
         for pod in list(self._pods.items.values()):
             if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
@@ -160,10 +177,11 @@ class KubernetesBinder:
 
 
 class KubernetesStatusWriter:
-    """scheduler.ports.StatusWriter by patches of /status."""
+    """scheduler.ports.StatusWriter by patches of /status; `keeps` is whether that of a definition's objects is ours."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, keeps: Callable[[str], Awaitable[bool]]) -> None:
         self._client = client
+        self._keeps = keeps
 
     async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         """Patch condition and nomination at once, only on the pod of that uid."""
@@ -181,18 +199,23 @@ class KubernetesStatusWriter:
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
 
-    async def gang_status(self, gang: NamedObject, status: GangStatus) -> None:
+    async def gang_status(self, gang: NamedObject, status: GangStatus | VolcanoStatus) -> None:
         """Merge-patch the status."""
-        path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
         told: dict[str, Any] = msgspec.to_builtins(status)
-        told["occupiedBy"], begun = told.pop("occupied_by"), told.pop("start_seconds")
-        if begun:
-            told["scheduleStartTime"] = _time(begun)
+        if isinstance(status, GangStatus):
+            told["occupiedBy"], begun = told.pop("occupied_by"), told.pop("start_seconds")
+            if begun:
+                told["scheduleStartTime"] = _time(begun)
+        elif not await self._keeps(VOLCANO_GROUP_DEFINITION):
+            return
+        path = path_of(_groups(gang), namespace=gang.namespace, name=gang.name, subresource="status")
         await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
 
     async def gang_times(self, gang: NamedObject, times: GangTimes) -> None:
         """Merge-patch both annotations; one without a time goes."""
-        path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name)
+        if gang.group and not await self._keeps(VOLCANO_GROUP_DEFINITION):
+            return
+        path = path_of(_groups(gang), namespace=gang.namespace, name=gang.name)
         seconds = {podgroups.PARTIAL_SINCE: times.partial_seconds, podgroups.WHOLE_SINCE: times.whole_seconds}
         annotations = {name: _time(at) if at else None for name, at in seconds.items()}
         await self._client.patch(path, {"metadata": {"uid": gang.uid, "annotations": annotations}}, PatchKind.MERGE)
@@ -254,7 +277,8 @@ class KubernetesAnnouncer:
         self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True, component=pod.scheduler)
 
     def gang(self, gang: NamedObject, reason: str, message: str, *, warning: bool) -> None:
-        about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, "scheduling.sigs.k8s.io/v1alpha1")
+        version = _groups(gang).rpartition("/")[0]
+        about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, version)
         self._recorder.record(about, reason, message, warning=warning)
 
     def configuration(self, config_map: NamedObject, reason: str, message: str, *, warning: bool) -> None:
@@ -266,6 +290,11 @@ class KubernetesAnnouncer:
 
     def unserved(self, pod: NamedObject, message: str) -> None:
         self._recorder.record(_pod(pod), Reason.NOT_ACTED_ON.value, message, warning=True)
+
+
+def _groups(gang: NamedObject) -> str:
+    """The resource that a PodGroup is of."""
+    return VOLCANO_POD_GROUPS if gang.group == VOLCANO else POD_GROUPS
 
 
 def _time(seconds: float) -> str:

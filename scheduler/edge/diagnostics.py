@@ -8,8 +8,8 @@ import grpc
 
 from model.decision import Decision
 from model.placement import ScoreTerm
-from scheduler.ports import Answers, GangExplanation, NodeExplanation, QueueExplanation
-from wire import codec
+from scheduler.ports import Answers, GangExplanation, NodeExplanation
+from wire import codec, queue_codec
 from wire.v1 import agent_pb2, decision_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 
@@ -42,6 +42,9 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             unserved=answer.unserved,
             scores=[_score(term) for term in answer.scored.terms] if answer.scored else [],
             runner_up=answer.scored.runner_up if answer.scored else "",
+            queue=answer.queue,
+            stage=answer.stage,
+            shortages=map(queue_codec.shortage_to_wire, answer.shortages),
         )
 
     async def ExplainGang(self, request: scheduler_pb2.ExplainGangRequest, context: Any) -> Any:
@@ -58,10 +61,29 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             preemption=_decision(answer.preemption),
             nearest=answer.nearest,
             nominated_nodes=answer.nominated,
+            queue=answer.queue,
+            stage=answer.stage,
+            shortages=map(queue_codec.shortage_to_wire, answer.shortages),
         )
 
     async def ListQueues(self, request: scheduler_pb2.ListQueuesRequest, context: Any) -> Any:
-        return scheduler_pb2.ListQueuesResponse(queues=[_queue(answer) for answer in self._answers.queues()])
+        return scheduler_pb2.ListQueuesResponse(queues=map(queue_codec.standing_to_wire, self._answers.queues()))
+
+    async def ExplainQueue(self, request: scheduler_pb2.ExplainQueueRequest, context: Any) -> Any:
+        answer = self._answers.queue(request.name)
+        if answer is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"queue {request.name} is not known")
+            return None
+        return queue_codec.queue_to_wire(answer)
+
+    async def ExplainJob(self, request: scheduler_pb2.ExplainJobRequest, context: Any) -> Any:
+        namespace = request.namespace or "default"
+        answer = self._answers.job(namespace, request.name)
+        if answer is None:
+            told = f"no gang, no controller of pods and no pod {namespace}/{request.name} is known"
+            await context.abort(grpc.StatusCode.NOT_FOUND, told)
+            return None
+        return queue_codec.job_to_wire(answer)
 
     async def ListGangs(self, request: scheduler_pb2.ListGangsRequest, context: Any) -> Any:
         return scheduler_pb2.ListGangsResponse(gangs=[_gang(answer) for answer in self._answers.gangs()])
@@ -94,16 +116,6 @@ def _gang(answer: GangExplanation) -> scheduler_pb2.Gang:
         scheduled=answer.scheduled,
         problem=answer.problem,
         reason=answer.decision.reason if answer.decision and answer.waiting else "",
-    )
-
-
-def _queue(answer: QueueExplanation) -> scheduler_pb2.Queue:
-    return scheduler_pb2.Queue(
-        name=answer.name,
-        weight=answer.weight,
-        pending_workloads=answer.pending_workloads,
-        dominant_share=answer.dominant_share,
-        dominant_resource=answer.dominant_resource,
     )
 
 

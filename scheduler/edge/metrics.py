@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
 
 from kube.exposition import Instruments
-from model.metrics import SCHEDULER
+from model.metrics import QUEUE_ROWS, SCHEDULER, MetricSample
 from model.reason import Reason
 
 
@@ -16,6 +16,8 @@ class SchedulerMetrics:
 
     def __init__(self) -> None:
         self._made = Instruments(SCHEDULER)
+        self._queues: Mapping[str, Sequence[MetricSample]] = dict.fromkeys(QUEUE_ROWS, ())
+        self._made.follow(lambda: self._queues, *QUEUE_ROWS)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -54,6 +56,19 @@ class SchedulerMetrics:
 
     def refused(self, kind: str) -> None:
         self._made.count("refused_objects_total", kind)
+
+    def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
+        name = "training_job_scheduling_duration_seconds"
+        self._made.observe(name, max(0.0, seconds), queue, job_type, result)
+
+    def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
+        self._made.count("training_gang_scheduling_total", result, "true" if timed_out else "false")
+
+    def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
+        self._made.count("training_job_preemptions_total", preemptor_queue, victim_queue, reason.value)
+
+    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
+        self._queues = series
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
         """Read these rows at each scrape."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.ledger.claim import Claim
+from scheduler.core.ledger.claim import Claim, ClaimedPod
+from scheduler.core.ledger.residents import Residents
 from scheduler.core.placement.working_snapshot import Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.backlog import Backlog
@@ -20,17 +21,19 @@ from scheduler.settings import SchedulerSettings
 from scheduler.steps.memo import Memo
 from scheduler.steps.pod_conditions import PodConditions
 from scheduler.steps.preempting import UNDER_WAY, Preempting
+from scheduler.steps.queue_quotas import QueueQuotas
 from scheduler.steps.turn import Turn
 
 
 class CapacityHolds:
     """Nominations and reservations. What is given up is news to those in the backlog who wait for such room."""
 
-    def __init__(self, cache: ClusterCache, backlog: Backlog, settings: SchedulerSettings) -> None:
+    def __init__(self, cache: ClusterCache, backlog: Backlog, quotas: QueueQuotas, settings: SchedulerSettings) -> None:
         self.preempting = Preempting(cache, settings.preemption)
         self.conditions = PodConditions(cache, self.preempting.node_of)
         self._cache = cache
         self._backlog = backlog
+        self._quotas = quotas
         self._reservations = Reservations(settings.reservation, cache.ledger)
         self._restored = False
 
@@ -59,17 +62,18 @@ class CapacityHolds:
             working.nominate(self.kept(working.snapshot))
 
     def make(
-        self, working: WorkingSnapshot, candidate: Candidate, memo: Memo, ranking: Ranking
+        self, working: WorkingSnapshot, candidate: Candidate, memo: Memo, ranking: Ranking, *, quota: bool = False
     ) -> tuple[Turn, PreemptionPlan | NoPreemption]:
-        """By preemption, else by keeping what becomes free; with what came of preemption.
+        """By preemption, else by keeping what becomes free; with what came of preemption. `quota`: that is what its
+        queue lacks, so that keeping room would not help.
 
         Pods count as told once their condition is made, so conditions are made last: nothing after them can fail.
         """
         residents, turn = self._cache.ledger.residents(working.snapshot), Turn()
-        outcome = memo.refusal(candidate) or self.preempting.attempt(working, candidate, residents, ranking.now)
+        outcome = memo.refusal(candidate) or self._evictions(working, candidate, residents, ranking)
         if isinstance(outcome, PreemptionPlan):
             self._free(each.pod_class for each in self._reservations.drop(candidate.subject))
-            turn.plans.append(len(outcome.eviction.victims))
+            turn.plans.append(outcome.eviction)
             dropped = self.preempting.begin(outcome, candidate, working.snapshot, ranking.now)
             memo.forget()
             working.nominate(self.kept(working.snapshot))
@@ -78,7 +82,10 @@ class CapacityHolds:
         memo.remember(candidate, outcome)
         if outcome.reason not in UNDER_WAY:
             # No pod is evicted: a nomination from before is of no use any more, and room may be reserved in its place.
-            kept, given_up = self._reservations.reserve(working, candidate, residents, ranking)
+            kept: Nominated | None = None
+            given_up: tuple[ClaimedPod, ...] = ()
+            if not quota and self._quotas.may_reserve(candidate):
+                kept, given_up = self._reservations.reserve(working, candidate, residents, ranking)
             dropped = self._drop(candidate.subject)
             self._free(each.pod_class for each in given_up)
             if dropped or kept is not None or given_up:
@@ -86,6 +93,12 @@ class CapacityHolds:
                 memo.forget()
             turn.add(self._dropped(dropped))
         return turn, outcome
+
+    def _evictions(
+        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, ranking: Ranking
+    ) -> PreemptionPlan | NoPreemption:
+        rules = self._quotas.preemption_rules(candidate)
+        return self.preempting.attempt(working, candidate, residents, rules, ranking.now)
 
     def let_go(self, subject: WorkloadId, out_of_time: float | None = None) -> Turn:
         """Whatever is kept for a workload is given up; `out_of_time` (now) where it had its time."""

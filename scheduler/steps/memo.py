@@ -72,7 +72,7 @@ def _kind(candidate: Candidate) -> Hashable:
     """What decides; who may preempt equals has only younger ones to gain from."""
     workload = candidate.workload
     age = workload.created_seconds if workload.preemption_policy is PreemptionPolicy.ALWAYS else 0.0
-    asks = (workload.priority, candidate.online, workload.preemption_policy, age)
+    asks = (workload.priority, candidate.governed_by, candidate.online, workload.preemption_policy, age)
     if workload.gang is None:
         return (candidate.classes[0], *asks)
     place = {key: index for index, (key, _) in enumerate(workload.gangs)}

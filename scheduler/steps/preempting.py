@@ -33,6 +33,7 @@ from scheduler.core.preemption.progress import (
     advance,
     notice_seconds,
 )
+from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.turn import Eviction, Notice, Turn
 
@@ -98,9 +99,14 @@ class Preempting:
         return self._carried[subject].until_seconds if subject in self._carried else 0.0
 
     def attempt(
-        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float
+        self,
+        working: WorkingSnapshot,
+        candidate: Candidate,
+        residents: Residents,
+        queues: QueueRules | None,
+        now: float,
     ) -> PreemptionPlan | NoPreemption:
-        """What it takes for a candidate that fits nowhere; nothing is changed."""
+        """What it takes for a candidate that fits nowhere, or lacks quota; nothing is changed."""
         records = (self._cache.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(
             pods={record.pod.uid: record.pod for record in records if record is not None},
@@ -109,6 +115,7 @@ class Preempting:
             gangs=self.gangs,
             in_flight=frozenset(self._carried),
             evicted=self._evicted,
+            queues=queues,
             prompt=candidate.subject in self._in_vain,
         )
         outcome = preempt(working, candidate, residents, facts, self.policy, now)
@@ -126,7 +133,7 @@ class Preempting:
         kept = self._nominations.expires_seconds(candidate.subject)
         if kept and not plan.eviction.victims:
             expires = min(expires, kept)  # else it could be put off for ever
-        dropped = self._nominations.add(plan, snapshot, expires, candidate.workload.queue)
+        dropped = self._nominations.add(plan, snapshot, expires, candidate.governed_by)
         if plan.eviction.victims:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
         return dropped
@@ -232,7 +239,10 @@ class Preempting:
                 carried.eviction_requested.add(victim.uid)
                 self._remember(victim.subject, now)
                 note = f"Preempted by {plan.preemptor.name} on node {victim.node}"
-                turn.evictions.append(Eviction(record.named, REASON, message(plan, carried.scheduler_name), note))
+                if victim.reclaimed:
+                    note += f": queue {plan.queue} takes back what queue {victim.queue} borrowed"
+                told = message(plan, victim, carried.scheduler_name)
+                turn.evictions.append(Eviction(record.named, REASON, told, note))
 
     def _remember(self, subject: WorkloadId, now: float) -> None:
         """When a job lost a pod, for as long as that spares its others."""
@@ -260,7 +270,10 @@ def text_of(outcome: PreemptionPlan | NoPreemption) -> str:
     """
     if isinstance(outcome, PreemptionPlan):
         number = len(outcome.eviction.victims)
-        who = "1 pod of lower priority goes" if number == 1 else f"{number} pods of lower priority go"
+        reclaimed = sum(victim.reclaimed for victim in outcome.eviction.victims)
+        whose = "of other queues" if reclaimed == number else "of lower priority"
+        whose = f"{whose} or of other queues" if 0 < reclaimed < number else whose
+        who = f"1 pod {whose} goes" if number == 1 else f"{number} pods {whose} go"
         return f"preemption: {who} to make room." if number else ""
     if outcome.reason is Reason.PREEMPTION_POLICY_NEVER:
         return "preemption: not eligible due to preemptionPolicy=Never."

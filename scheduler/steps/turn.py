@@ -6,10 +6,11 @@ import msgspec
 
 from kube.objects import Condition
 from model.decision import Decision
-from model.placement import Placement
+from model.placement import EvictionPlan, Placement
 from model.workload import GangTimes, WorkloadId
 from scheduler.cache.refusals import Refusal
 from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.gangs.volcano_phase import VolcanoStatus
 from scheduler.core.scores.choice import NodeChoice
 from scheduler.ports import NamedObject
 from scheduler.settings_in_force import ConfigEvent
@@ -90,8 +91,18 @@ class GangStatusWrite(msgspec.Struct, frozen=True):
     """A PodGroup's new status; `times` are written before it, None leaves them."""
 
     gang: NamedObject
-    status: GangStatus
+    status: GangStatus | VolcanoStatus
     times: GangTimes | None = None
+
+
+class EndedWait(msgspec.Struct, frozen=True):
+    """A job that waits no more: `scheduled`, or out of time (`timeout`), so many seconds after its creation."""
+
+    queue: str
+    job_type: str
+    result: str
+    seconds: float
+    gang: bool
 
 
 class Turn(msgspec.Struct):
@@ -101,7 +112,7 @@ class Turn(msgspec.Struct):
 
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
     no place in time, `reread` says that gangs without words of their own come out differently,
-    `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
+    `plans` holds each plan made; `insights` are, by subject, what came of
     preemption for those that wait, `choices` why lone pods have their nodes. `errors` are of ours, each with the
     subject that was set aside for it.
     """
@@ -121,8 +132,9 @@ class Turn(msgspec.Struct):
     invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
+    ended_waits: list[EndedWait] = msgspec.field(default_factory=list)
     gone: list[WorkloadId] = msgspec.field(default_factory=list)
-    plans: list[int] = msgspec.field(default_factory=list)
+    plans: list[EvictionPlan] = msgspec.field(default_factory=list)
     timeouts: int = 0
     reread: bool = False
     errors: list[tuple[WorkloadId, Exception]] = msgspec.field(default_factory=list)

@@ -12,14 +12,17 @@ from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit
 from scheduler.core.preemption.explain import decision as preemption_decision
 from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
+from scheduler.core.queueing import queue_refusal
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import NOTHING, need_of
+from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.ports import NamedObject
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.capacity_holds import CapacityHolds
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.preempting import UNDER_WAY, text_of
+from scheduler.steps.queue_figures import ended
 from scheduler.steps.turn import Eviction, Turn
 
 _ORDINARY = (404, 409)
@@ -62,6 +65,10 @@ class Waiting:
         """Gangs that found no place in time give up what is kept for them, and wait again."""
         turn = Turn()
         for hold in self.timeouts.take_expired(now):
+            candidate = self._backlog.by_subject.get(hold.subject)
+            if candidate is not None:
+                record = self._cache.record(candidate.uids[0])
+                turn.ended_waits.append(ended(candidate, record.pod if record else None, "timeout", now))
             turn.add(self._holds.let_go(hold.subject, out_of_time=now))
             self._backlog.park(hold.subject, now, woken=True)
             turn.add(self._said(explain.held(hold, self._nodes, now)))
@@ -83,6 +90,24 @@ class Waiting:
                 turn.conditions += self._statuses.unplaced(key, verdict.message, now)
         turn.add(self._said(verdict, quiet=quiet))
         return turn, verdict.message
+
+    def refused(
+        self, candidate: Candidate, refusal: QueueRefusal, outcome: PreemptionPlan | NoPreemption | None, now: float
+    ) -> Turn:
+        """Its queue does not let it be placed now, whatever came of taking back what others have."""
+        self._backlog.park(candidate.subject, now, need=refusal.need)
+        self.timeouts.failed(candidate, now, self._holds.preempting.until(candidate.subject))
+        turn, quiet, told = Turn(), False, ""
+        if outcome is not None:
+            quiet = isinstance(outcome, NoPreemption) and outcome.reason in UNDER_WAY
+            turn.insights[candidate.subject] = preemption_decision(candidate.subject, outcome, now)
+            told = "" if quiet else text_of(outcome)
+        verdict = queue_refusal.verdict(candidate, refusal, now, told)
+        for key, needed in candidate.workload.gangs:
+            if needed:
+                turn.conditions += self._statuses.unplaced(key, verdict.message, now)
+        turn.add(self._said(verdict, quiet=quiet))
+        return turn
 
     def as_before(self, candidate: Candidate, misfit: Misfit, now: float) -> None:
         """It fares as one like it in this turn, and says so already."""

@@ -28,6 +28,7 @@ from scheduler.ports import NamedObject
 
 POD_CPU = 500
 OWNER = objects.OwnerReference("batch/v1", "Job", "job", "uid-job", controller=True)
+QUEUE = "sublet.dev/queue"
 _JOB = "job"
 _GROUPS = "gang.scheduling.koordinator.sh/groups"
 _PREEMPTOR = re.compile(r"preemptor: default/(g\d+)")
@@ -39,7 +40,7 @@ _MAKERS: dict[type, Any] = {
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What its owner wants; a `minimum` of 0 is a lone pod, `partner` the other gang of its group."""
+    """What its owner wants; a `minimum` of 0 is a lone pod, `partner` the other gang of its group, no `queue` none named."""
 
     name: str
     size: int
@@ -48,6 +49,7 @@ class Job(msgspec.Struct, frozen=True):
     policy: str | None = None
     notice_seconds: int = 0
     partner: str = ""
+    queue: str = ""
 
 
 class ChaosApi:
@@ -64,12 +66,13 @@ class ChaosApi:
         self.pods: dict[str, objects.Pod] = {}
         self.nodes: dict[str, objects.Node] = {}
         self.groups: dict[str, objects.PodGroup] = {}
+        self.queues: dict[str, objects.Queue] = {}
         self.jobs: dict[str, Job] = {}
         self.excused: set[str] = set()
         self.evictions = 0
         self._waiting: list[Change[Any]] = []
         self._told: dict[tuple[str, str], Any] = {}
-        self._priorities: dict[str, int] = {}
+        self._known: dict[str, Job] = {}
         self._serial = 0
 
     # What happens in the cluster
@@ -87,7 +90,7 @@ class ChaosApi:
 
     def add_job(self, job: Job) -> None:
         self.jobs[job.name] = job
-        self._priorities[job.name] = job.priority
+        self._known[job.name] = job
         if job.minimum:
             self.add_group(job.name)
         for index in range(job.size):
@@ -106,6 +109,18 @@ class ChaosApi:
     def lose_group(self, name: str) -> None:
         """What it says is lost with it."""
         self._say(ChangeKind.DELETED, self.groups.pop(name))
+
+    def add_queue(self, name: str, spec: dict[str, Any]) -> None:
+        """Also what changes one."""
+        before = self.queues.get(name)
+        self._serial += 1
+        uid = before.metadata.uid if before else f"uid-{self._serial}"
+        self.queues[name] = objects.Queue(objects.Metadata(name=name, uid=uid), spec)
+        self._say(ChangeKind.MODIFIED if before else ChangeKind.ADDED, self.queues[name])
+
+    def lose_queue(self, name: str) -> None:
+        """Whatever is in it; what runs goes on."""
+        self._say(ChangeKind.DELETED, self.queues.pop(name))
 
     def finish(self, name: str) -> None:
         """The job is deleted, its pods with it."""
@@ -139,7 +154,8 @@ class ChaosApi:
     def relist(self, *, fresh: bool = False) -> list[facts.Fact]:
         """Everything there is, as a 410 sends the scheduler back to the list; `fresh`: to one that knows nothing yet."""
         self._waiting.clear()
-        found = {_key(item): item for item in (*self.nodes.values(), *self.groups.values(), *self.pods.values())}
+        kinds = (self.nodes, self.queues, self.groups, self.pods)
+        found = {_key(item): item for kind in kinds for item in kind.values()}
         before, self._told = ({} if fresh else self._told), dict(found)
         gone = [item for key, item in before.items() if key not in found or _uid(item) != _uid(found[key])]
         deleted = [_fact(Change(ChangeKind.DELETED, item)) for item in gone]
@@ -159,6 +175,7 @@ class ChaosApi:
             spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
             self._put(msgspec.structs.replace(pod, spec=spec, status=objects.PodStatus("Pending", conditions=told)))
             self._check_room(placement.node)
+            self._check_quota(self.jobs[_job(pod)].queue)
             self._check_whole(_job(pod))
         self._answer(answer)
 
@@ -203,7 +220,8 @@ class ChaosApi:
         preemptor = _PREEMPTOR.search(message)
         if reason == "PreemptionByScheduler":
             assert preemptor is not None, message
-            assert (found.spec.priority or 0) < self._priorities[preemptor[1]], f"{pod.name}: {message}"
+            victim, other = self._known[_job(found)], self._known[preemptor[1]]
+            assert victim.priority < other.priority or victim.queue != other.queue, f"{pod.name}: {message}"
         self._answer(self._dice(lossy=False))
         self.evictions += 1
         metadata = msgspec.structs.replace(found.metadata, deletion_timestamp=found.metadata.creation_timestamp)
@@ -220,6 +238,20 @@ class ChaosApi:
         """The one thing that must never happen, whatever fails."""
         room = int(str((self.nodes[node].status.allocatable or {})[BATCH_CPU]))
         assert self.used(node) <= room, f"node {node} holds {self.used(node)} of {room}"
+
+    def in_queue(self, name: str) -> int:
+        """What bound pods of the queue, and of those below it, take."""
+        below = [child for child, queue in self.queues.items() if queue.spec.get("parent") == name]
+        bound = (self.jobs[_job(pod)] for pod in self.pods.values() if pod.spec.node_name and not ended(pod))
+        return POD_CPU * sum(job.queue == name for job in bound) + sum(map(self.in_queue, below))
+
+    def _check_quota(self, name: str) -> None:
+        """After each Binding: what a queue may have at most holds, as it is written by then."""
+        while name in self.queues:
+            spec = self.queues[name].spec
+            most = spec.get("quota", {}).get("hard", {}).get("resources", {}).get(BATCH_CPU)
+            assert most is None or self.in_queue(name) <= most, f"queue {name} holds {self.in_queue(name)} of {most}"
+            name = spec.get("parent", "")
 
     def _check_whole(self, name: str) -> None:
         if sum(bool(pod.spec.node_name) and not ended(pod) for pod in self.members(name)) >= self.jobs[name].minimum:
@@ -243,7 +275,7 @@ class ChaosApi:
             created=self.clock(),
             priority=job.priority,
             policy=job.policy,
-            labels={_JOB: job.name},
+            labels={_JOB: job.name} | ({QUEUE: job.queue} if job.queue else {}),
             annotations=notice,
         )
         metadata = msgspec.structs.replace(pod.metadata, uid=f"uid-{self._serial}", owner_references=[OWNER])
@@ -306,5 +338,5 @@ def _uid(item: Any) -> str:
 
 
 def _fact(change: Change[Any]) -> facts.Fact:
-    made: facts.Fact = _MAKERS[type(change.object)](change)
+    made: facts.Fact = _MAKERS.get(type(change.object), facts.ObjectSeen)(change)
     return made

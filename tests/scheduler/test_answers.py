@@ -109,10 +109,23 @@ def test_a_gang_that_runs_is_asked_nothing_more() -> None:
 
 
 def test_queues() -> None:
-    """The share of the scarcest resource, and how many wait."""
-    (queue,) = asked(busy()).queues()
-    assert (queue.pending_workloads, queue.dominant_resource) == (2, BATCH_CPU)
+    """The share of the scarcest resource, and how many wait and run."""
+    batch = {"koordinator.sh/qosClass": "BE"}
+    world = World().see(raw_node(batch_cpu="500"), raw_pod("bound", node_name="n1", phase="Running", labels=batch))
+    world.see(raw_pod("first", labels=batch), raw_pod("second", labels=batch))
+    world.turn()
+    (queue,) = asked(world).queues()
+    assert (queue.pending_jobs, queue.running_jobs, queue.dominant_resource) == (2, 1, BATCH_CPU)
     assert queue.dominant_share == pytest.approx(1.0)
+
+
+def test_work_that_no_queue_governs() -> None:
+    """It counts as a job of the queue that is there in any case, and for nobody's share; a pod of it is in none."""
+    first = asked(busy()).pod("default", "first")
+    assert first is not None and (first.queue, first.stage) == ("", "placement")
+    (queue,) = asked(busy()).queues()
+    assert (queue.queue.name, queue.pending_jobs, queue.running_jobs) == ("default", 2, 1)
+    assert queue.dominant_share == 0.0
 
 
 def test_nodes() -> None:

@@ -12,7 +12,7 @@ import yaml
 from case_manifests import NOW, full, manifests
 
 from cli.simulate.cluster_objects import CLUSTER_KINDS
-from cli.simulate.cluster_run import decide
+from cli.simulate.cluster_run import Extent, decide
 from cli.simulate.manifests import Manifests
 from scheduler.settings import SchedulerSettings
 from view.cluster_outcome import Outcome
@@ -32,7 +32,7 @@ def outcome(case: dict[str, Any]) -> Outcome:
         found.add(document, "case")
     assert not found.skipped
     settings = msgspec.convert(case.get("settings", {}), SchedulerSettings)
-    return decide(found, NOW, settings, settle=case.get("settle", False))
+    return decide(found, NOW, settings, Extent(case.get("settle", False)))
 
 
 @pytest.mark.parametrize("case", list(cases()))

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from dream_loop import dream
-from scheduler_builders import raw_node, raw_pod
-from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
+from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter, World
 
 from kube import objects
 from kube.dialects.koordinator.topology import ANNOTATION_CPU_TOPOLOGY
 from kube.informer import Change, ChangeKind
+from model.reason import Reason
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
@@ -96,3 +97,25 @@ def test_of_what_an_agent_writes_the_newest_word_is_read(of_agent: Callable[[str
         assert [refusal.kind for refusal in turn.refusals] == [type(of_agent("n1", 0)).__name__] * 2
 
     asyncio.run(body())
+
+
+def test_what_is_counted_of_jobs() -> None:
+    """A gang and a pod that were placed, one that was taken for another, and the figures of queues now and then."""
+    world = World().see(raw_node(batch_cpu="1000"), raw_group("train", 2), raw_pod("lone", batch_cpu="200"))
+    world.see(*(raw_pod(f"t{i}", batch_cpu="400", group="train", created=1.0) for i in range(2)))
+    world.turn()
+    assert sorted(world.meter.jobs) == [("default", "Pod", "scheduled"), ("default", "Pod", "scheduled")]
+    assert world.meter.gangs == [("scheduled", False)]
+    world.see(raw_pod("lone", batch_cpu="200", node_name="n1", phase="Running"), raw_pod("high", priority=10)).turn()
+    assert [reason for *_, reason in world.meter.losses] == [Reason.PREEMPTING] * len(world.meter.losses)
+    assert not any(world.meter.series["training_job_queue_length"])
+    world.turn(after=6.0)
+    assert [sample.value for sample in world.meter.series["training_job_queue_length"]] == [1]
+
+
+def test_a_gang_that_is_out_of_time() -> None:
+    """Counted as that, for the job and for the gang."""
+    world = World().see(raw_node(batch_cpu="100"), raw_group("train", 2))
+    world.see(*(raw_pod(f"t{i}", group="train") for i in range(2))).turn()
+    world.turn(after=601.0)
+    assert world.meter.jobs == [("default", "Pod", "timeout")] and world.meter.gangs == [("timeout", True)]

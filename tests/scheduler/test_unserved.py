@@ -15,7 +15,7 @@ from scheduler.link.node_reports import NodeReports
 from scheduler.ports import PodExplanation
 
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}
-GROUPED = {"annotations": {"scheduling.k8s.io/group-name": "train"}}
+GROUPED = {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}
 
 
 def named(name: str, *, namespace: str = "default", **fields: Any) -> objects.Pod:
@@ -37,13 +37,15 @@ def answer(world: World, name: str) -> PodExplanation:
 
 
 QUEUE = "metadata.labels[kueue.x-k8s.io/queue-name]=team-a"
-GROUP = "metadata.annotations[scheduling.k8s.io/group-name]=train"
+GROUP = "metadata.labels[scheduling.x-k8s.io/pod-group]=train"
 
 
 def test_each_name_is_told_once() -> None:
     """Of a namespace, on the first pod that names it; a pod without a node and one of a large gang alike."""
     world = World().see(
-        raw_node(batch_cpu="1000"), named("a", **QUEUED, **GROUPED), *(named(f"b{i}", **QUEUED) for i in range(5))
+        raw_node(batch_cpu="1000"),
+        named("a", labels={**QUEUED["labels"], **GROUPED["labels"]}),
+        *(named(f"b{i}", **QUEUED) for i in range(5)),
     )
     world.turn()
     assert told(world) == [("a", QUEUE), ("a", GROUP)]
@@ -61,6 +63,14 @@ def test_the_explanation_has_it_for_every_pod() -> None:
         assert len(answer(world, name).unserved) == texts
     (text,) = answer(world, "b").unserved
     assert text.startswith(f"Pod default/b: nothing acts on {QUEUE} yet: where Kueue does not run itself")
+
+
+def test_a_queue_of_that_name_serves_it() -> None:
+    """Whenever it comes: its pods name nothing that nobody serves, and nobody is told meanwhile."""
+    queue = objects.Queue(objects.Metadata("team-a", uid="q"))
+    world = World().see(raw_node(batch_cpu="1000"), named("a", **QUEUED), queue)
+    world.turn()
+    assert told(world) == [] and answer(world, "a").unserved == ()
 
 
 def test_what_cannot_be_read_is_told_alike() -> None:

@@ -7,18 +7,20 @@ group is one workload, tried only when every gang of it has its minimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from model.pod.pod import Pod
 from model.priority import PreemptionPolicy
+from model.queue import governing
 from model.reason import Reason
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
 from scheduler.core.gangs.groups import subject_of
 from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import GangPart, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
+from scheduler.core.gangs.tasks import place_key, place_needs
 from scheduler.core.snapshot.assignment import Requester
 from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
@@ -53,6 +55,11 @@ class Candidate(msgspec.Struct, frozen=True):
     member_traits: tuple[tuple[PodTraits, ...], ...] = ()
     profile: str = ""
     online: bool = False
+
+    @property
+    def governed_by(self) -> str:
+        """The queue whose quota it asks; the root where no queue governs it."""
+        return governing(self.workload.queue, online=self.online)
 
     @property
     def needed(self) -> int:
@@ -154,7 +161,7 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
 
 
 def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
-    sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
+    sets = [(*key, pods) for part in parts for key, pods in _alike(part).items()]
     bound = sum(part.had for part in parts)
     workload = Workload(
         key=subject.name,
@@ -172,7 +179,7 @@ def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
         eligible_seconds=max(_complete(part) for part in parts),
         preemption_policy=_policy(parts),
         topology=topology_of(parts),
-        gangs=tuple((part.key, part.needed) for part in parts),
+        gangs=tuple(need for part in parts for need in place_needs(part)),
     )
     member_traits = tuple(tuple(pod_traits_of(pod) for pod in pods) for _, _, pods in sets)
     profile = sets[0][2][0].spec.scheduler_name
@@ -195,11 +202,13 @@ def _spec(parts: Sequence[GangPart]) -> GangSpec:
     return joint
 
 
-def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
-    """Pods by class, in the order in which they are placed: by rank where they have one, then by age."""
-    sets: dict[PodClass, list[Pod]] = {}
-    for pod in sorted(pods, key=lambda pod: (pod.spec.rank < 0, pod.spec.rank)):
-        sets.setdefault(class_of(pod), []).append(pod)
+def _alike(part: GangPart) -> dict[tuple[str, PodClass], list[Pod]]:
+    """Waiting members by class, and by task where these are told apart, in the order in which they are placed: by rank
+    where they have one, then by age.
+    """
+    sets: dict[tuple[str, PodClass], list[Pod]] = {}
+    for pod in sorted(part.members.pending, key=lambda pod: (pod.spec.rank < 0, pod.spec.rank)):
+        sets.setdefault((place_key(part, pod), class_of(pod)), []).append(pod)
     return sets
 
 

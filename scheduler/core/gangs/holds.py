@@ -8,6 +8,7 @@ from model.reason import Reason
 from model.workload import GangSource, MatchPolicy, WorkloadId
 from scheduler.core.gangs.minimum import GangPart, belongs, lacks_object, topology_of
 from scheduler.core.gangs.roster import Roster
+from scheduler.core.gangs.tasks import lacking
 
 
 def why_held(subject: WorkloadId, part: GangPart, parts: Sequence[GangPart]) -> tuple[Reason, str] | None:
@@ -22,6 +23,8 @@ def why_held(subject: WorkloadId, part: GangPart, parts: Sequence[GangPart]) -> 
         return Reason.GANG_INVALID, f"gang {part.key}: {problem}"
     if part.missing:
         return Reason.GANG_WAITING_FOR_MEMBERS, f"gang {part.key}: {_numbers(part)}{_left_out(part.members)}"
+    if short := lacking(part):
+        return Reason.GANG_WAITING_FOR_MEMBERS, f"gang {part.key}: {short}{_left_out(part.members)}"
     return None
 
 

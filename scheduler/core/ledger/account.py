@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scheduler.core.ledger.use_table import UseTable
 from scheduler.core.snapshot.podclass import PodClass
 
 
 class Account:
-    """Amounts in base units; those of a queue are exact, however many."""
+    """Amounts in base units; those of a queue are exact, however many. `told` hears of each change of a queue."""
 
     def __init__(self) -> None:
         self.nodes = UseTable()
+        self.told: Callable[[str, PodClass, int], None] | None = None
         self._queues: dict[str, dict[str, int]] = {}
+
+    @property
+    def queues(self) -> Iterable[str]:
+        """Those in whose name there is anything."""
+        return self._queues.keys()
 
     def of(self, queue: str) -> Mapping[str, int]:
         """Resource → amount in the name of a queue."""
@@ -30,6 +36,8 @@ class Account:
         self._count(queue, pod_class, -1)
 
     def _count(self, queue: str, pod_class: PodClass, number: int) -> None:
+        if self.told is not None:
+            self.told(queue, pod_class, number)
         amounts = self._queues.setdefault(queue, {})
         for resource, amount in pod_class.request:
             amounts[resource] = amounts.get(resource, 0) + number * amount

@@ -8,7 +8,7 @@ from model.cpubinding import BoundCpus
 from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY
-from model.queue import DEFAULT_QUEUE
+from model.queue import DEFAULT_QUEUE, governing
 from model.workload import WorkloadId
 from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
@@ -36,6 +36,11 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
         own = self.pod.spec.priority if self.pod else 0
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
+
+    @property
+    def governed_by(self) -> str:
+        """The queue whose quota it counts to; the root's where no queue governs it."""
+        return governing(self.queue, online=self.pod is not None and not self.pod.colocation.below_prod)
 
     @property
     def evicting(self) -> bool:

@@ -20,6 +20,7 @@ from scheduler.core.ledger.charge import Charge, ChargeChange, charge_of
 from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
 from scheduler.core.ledger.cpu_account import CpuAccount
 from scheduler.core.ledger.pod_table import Slots
+from scheduler.core.ledger.queue_book import QueueBook
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.ledger.use_table import UseTable
 from scheduler.core.snapshot.podclass import PodClass, PodTraits
@@ -45,11 +46,13 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 class Ledger:
     """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
 
-    `evicting` is the part of what is used that terminating pods take, `cpus` says who has whole CPUs of his own.
+    `evicting` is the part of what is used that terminating pods take, `cpus` says who has whole CPUs of his own. `book`
+    has the queues where there is more than one, None where not.
     """
 
     def __init__(self) -> None:
         self.with_terms = 0
+        self.book: QueueBook | None = None
         self.evicting = Account()
         self.cpus = CpuAccount()
         self._used = Account()
@@ -64,6 +67,25 @@ class Ledger:
     def used(self, queue: str) -> Mapping[str, int]:
         """Resource → amount the queue's pods use, assumed ones included."""
         return self._used.of(queue)
+
+    def open_book(self, book: QueueBook | None) -> None:
+        """From now on queues count there, beginning with what is charged and nominated; None: no more."""
+        self.book = book
+        for account in self._counting:
+            account.told = book.count if book is not None else None
+        if book is not None:
+            self.write_into(book)
+            book.came(self._slots.charges())
+
+    def write_into(self, book: QueueBook) -> None:
+        """What is used and nominated at this moment."""
+        for account in self._counting:
+            book.begin({queue: account.of(queue) for queue in account.queues})
+
+    @property
+    def _counting(self) -> tuple[Account, Account]:
+        """The accounts that make a queue's share."""
+        return (self._used, self._claimed[ClaimKind.NOMINATED])
 
     def counted(self, queue: str) -> Mapping[str, int]:
         """Resource → amount that makes the queue's share: what is used, and what is nominated."""
@@ -143,16 +165,18 @@ class Ledger:
     def _charge(self, change: ChargeChange) -> ChargeChange:
         before = self._slots.pop(change.uid)
         if before is not None:
-            self._used.remove(before.node, before.pod_class, before.queue)
+            self._used.remove(before.node, before.pod_class, before.governed_by)
             if before.evicting:
-                self.evicting.remove(before.node, before.pod_class, before.queue)
+                self.evicting.remove(before.node, before.pod_class, before.governed_by)
+            if self.book is not None:
+                self.book.went(before)
             if before.cpus is not None:
                 self.cpus.remove(before.node, before.uid)
             self._moved((before,), -1)
         if change.charge is not None:
             self._assume((change.charge,))
             if change.charge.evicting:
-                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.queue)
+                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.governed_by)
         return ChargeChange(change.uid, before)
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
@@ -187,6 +211,8 @@ class Ledger:
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
             self._used.add([charge.node for charge in group], pod_class, queue)
+        if self.book is not None:
+            self.book.came(charges)
         for charge in charges:
             if charge.cpus is not None:
                 self.cpus.add(charge.node, charge.uid, charge.cpus)
@@ -216,9 +242,10 @@ class Ledger:
 def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str], Sequence[Charge]]]:
     """Charges by class and queue; mostly they are all alike."""
     first = charges[0] if charges else None
-    if first is not None and all(c.pod_class is first.pod_class and c.queue == first.queue for c in charges):
-        return [((first.pod_class, first.queue), charges)]
+    queues = [charge.governed_by for charge in charges]
+    if first is not None and all(c.pod_class is first.pod_class for c in charges) and len(set(queues)) == 1:
+        return [((first.pod_class, queues[0]), charges)]
     groups: dict[tuple[PodClass, str], list[Charge]] = {}
-    for charge in charges:
-        groups.setdefault((charge.pod_class, charge.queue), []).append(charge)
+    for charge, queue in zip(charges, queues, strict=True):
+        groups.setdefault((charge.pod_class, queue), []).append(charge)
     return groups.items()

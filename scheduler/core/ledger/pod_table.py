@@ -26,6 +26,7 @@ class _Facts(msgspec.Struct, eq=False):
     nodes: npt.NDArray[np.int32]
     classes: npt.NDArray[np.int32]
     subjects: npt.NDArray[np.int32]
+    queues: npt.NDArray[np.int32]
     flags: npt.NDArray[np.uint8]
     priorities: npt.NDArray[np.int64]
     started: npt.NDArray[np.float64]
@@ -40,6 +41,7 @@ class _Facts(msgspec.Struct, eq=False):
             _longer(self.nodes, size),
             _longer(self.classes, size),
             _longer(self.subjects, size),
+            _longer(self.queues, size),
             _longer(self.flags, size),
             _longer(self.priorities, size),
             _longer(self.started, size),
@@ -52,7 +54,7 @@ def _longer(array: npt.NDArray[_Kind], size: int) -> npt.NDArray[_Kind]:
 
 def _no_facts() -> _Facts:
     numbers, flags = np.zeros(0, np.int32), np.zeros(0, np.uint8)
-    return _Facts(numbers, numbers, numbers, flags, np.zeros(0, np.int64), np.zeros(0, np.float64))
+    return _Facts(numbers, numbers, numbers, numbers, flags, np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
 class Slots:
@@ -67,6 +69,8 @@ class Slots:
         self._facts = _no_facts()
         self._subjects: dict[WorkloadId, int] = {}
         self._subject_names: list[WorkloadId] = []
+        self._queues: dict[str, int] = {}
+        self._queue_names: list[str] = []
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -135,6 +139,8 @@ class Slots:
             subjects=facts.subjects,
             subject_names=self._subject_names,
             subject_numbers=self._subjects,
+            queues=facts.queues,
+            queue_names=self._queue_names,
             started=facts.started,
             flags=facts.flags,
         )
@@ -142,6 +148,7 @@ class Slots:
     def _catch_up(self, table: UseTable) -> None:
         if len(self._subjects) > 2 * len(self._charges) + 1024:
             self._subjects, self._subject_names = {}, []  # new ones, by which who keeps numbers can tell
+            self._queues, self._queue_names = {}, []
             self.refresh()
         size = len(self._facts.nodes)
         if size < len(self._charges):
@@ -159,10 +166,18 @@ class Slots:
         facts.nodes[at] = table.numbers_of_rows([charge.node for charge in charges])
         facts.classes[at] = table.numbers_of_classes([charge.pod_class for charge in charges])
         facts.subjects[at] = [self._subject(charge.job) for charge in charges]
+        facts.queues[at] = [self._queue(charge.governed_by) for charge in charges]
         facts.flags[at] = [flags_of(charge) for charge in charges]
         pods = [charge.pod for charge in charges]
         facts.priorities[at] = [charge.priority for charge in charges]
         facts.started[at] = [0.0 if pod is None else pod.status.started_seconds for pod in pods]
+
+    def _queue(self, name: str) -> int:
+        number = self._queues.get(name)
+        if number is None:
+            number = self._queues[name] = len(self._queue_names)
+            self._queue_names.append(name)
+        return number
 
     def _subject(self, job: WorkloadId) -> int:
         number = self._subjects.get(job)

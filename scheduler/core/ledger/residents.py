@@ -34,7 +34,8 @@ class Residents(msgspec.Struct, frozen=True, eq=False):
 
     `rows` are the snapshot's (−1 also: not on a node of it), `slot_of` is by uid. `classes` index `class_requests`
     (class × the snapshot's columns) and `class_scored` (the same as scores count it). `subjects` number jobs and index
-    `subject_names`, `subject_numbers` is the way back. `started` is Unix seconds, 0 where not known.
+    `subject_names`, `subject_numbers` is the way back; `queues` index `queue_names`, the queues that govern them.
+    `started` is Unix seconds, 0 where not known.
     """
 
     pods: Sequence[Pod | None]
@@ -48,6 +49,8 @@ class Residents(msgspec.Struct, frozen=True, eq=False):
     subjects: npt.NDArray[np.int32]
     subject_names: Sequence[WorkloadId]
     subject_numbers: Mapping[WorkloadId, int]
+    queues: npt.NDArray[np.int32]
+    queue_names: Sequence[str]
     started: npt.NDArray[np.float64]
     flags: npt.NDArray[np.uint8]
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from model.pod.pod import Pod
 from model.workload import WorkloadId
+from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.preemption.budgets import DisruptionBudgets
 from scheduler.core.preemption.facts import PreemptionFacts
@@ -49,13 +50,16 @@ class VictimCosts:
     def pod(self, index: int) -> Pod | None:
         return self._residents.pods[int(self.victims.slots[index])]
 
+    def charge(self, index: int) -> Charge | None:
+        return self._residents.charges[int(self.victims.slots[index])]
+
     def key(self, index: int) -> str:
         """`namespace/name`; the uid of a pod that is not known itself."""
         pod = self.pod(index)
         return pod.key if pod else self.uid(index)
 
     def uid(self, index: int) -> str:
-        charge = self._residents.charges[int(self.victims.slots[index])]
+        charge = self.charge(index)
         return charge.uid if charge else ""
 
     def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, WorkloadId]]:

@@ -6,6 +6,8 @@ the job can start without is not worth it here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -27,10 +29,11 @@ def needed_only(snapshot: ClusterSnapshot, candidate: Candidate) -> Candidate:
         gang = pods.gang if pods.gang in left else ""
         kept[index] = min(pods.count, max(0, left.get(gang, 0)))
         left[gang] = left.get(gang, 0) - kept[index]
-    return _cut(candidate, kept)
+    return cut(candidate, kept)
 
 
-def _cut(candidate: Candidate, kept: list[int]) -> Candidate:
+def cut(candidate: Candidate, kept: Sequence[int]) -> Candidate:
+    """The candidate with so many pods of each of its sets, the first ones."""
     chosen = [index for index, number in enumerate(kept) if number]
     sets = candidate.workload.pod_sets
     workload = msgspec.structs.replace(

@@ -21,6 +21,8 @@ def decision(subject: WorkloadId, outcome: PreemptionPlan | NoPreemption, now: f
     broken = f"; {outcome.tally.violations} against a disruption budget" if outcome.tally.violations else ""
     detail = f"{told}{more}{broken}" if victims else "what terminates is enough"
     reason = Reason.PREEMPTING if victims else Reason.VICTIMS_TERMINATING
+    if any(victim.reclaimed for victim in victims):
+        reason = Reason.RECLAIMING
     return _decision(subject, terms, reason, now, detail)
 
 

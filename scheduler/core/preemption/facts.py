@@ -13,6 +13,7 @@ from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.core.placement.working_snapshot import Nominated
+from scheduler.core.preemption.queue_rules import QueueRules
 
 
 class GangFacts(msgspec.Struct, frozen=True):
@@ -32,9 +33,10 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     """What is known besides the residents themselves.
 
     `saved` is when a pod (by uid) last saved a checkpoint, `evicted` when a job (by subject) last lost a pod, in Unix
-    seconds. `in_flight` are subjects whose plan is being carried out. Pods of `protected_queues` are no victims of this
-    preemptor. With `prompt` only those go whose grace period is short enough to wait for. A gang that is not in `gangs`
-    counts as pods without one. `pods` are the preemptor's waiting pods by uid.
+    seconds. `in_flight` are subjects whose plan is being carried out. `queues` are the rules between queues, None where
+    there is but one. With `prompt` only those go whose grace period is short enough to wait for. A gang that is not in
+    `gangs` counts as pods without one. `pods` are the preemptor's waiting pods by uid. `trimmed`: of other queues' work
+    only as much is legal as these may lose together, the cheapest first; else each choice is judged by itself.
     """
 
     pods: Mapping[str, Pod] = {}
@@ -43,8 +45,9 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     gangs: Mapping[WorkloadId, GangFacts] = {}
     in_flight: frozenset[WorkloadId] = frozenset()
     evicted: Mapping[WorkloadId, float] = {}
-    protected_queues: frozenset[str] = frozenset()
+    queues: QueueRules | None = None
     prompt: bool = False
+    trimmed: bool = False
 
 
 class Preemptor(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Legal victims: one rule, applied to all residents at once.
 
 Priority as kube-scheduler (strictly lower), but work of the mid, batch and free bands evicts nobody outside them.
-PreemptAlways also takes equal priority, of these bands alone.
+PreemptAlways also takes equal priority, of these bands alone. Between queues their rules decide (`queue_rules`).
 Koordinator's protection labels are in the pods' flags. Pods that are only assumed are no victims: their binding is on
 its way and would arrive after the eviction.
 """
@@ -18,6 +18,7 @@ from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Flag, Residents
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.preemption.reclaim import beyond, verdict
 from scheduler.core.snapshot.snapshot import Mask
 
 
@@ -35,8 +36,10 @@ def legality(
     """Residents that may be evicted for the preemptor."""
     present = residents.rows >= 0
     mask, excluded = present.copy(), []
+    queues = verdict(residents, facts.queues)
     for name, out in (
-        ("same or higher priority", _too_important(residents, preemptor, policy)),
+        ("kept by their queue", queues.kept),
+        ("same or higher priority", _too_important(residents, preemptor, policy) & ~queues.reclaimable),
         ("outside the mid, batch and free bands", _outside(residents, preemptor)),
         ("own members", _number_is(residents, frozenset({preemptor.subject}))),
         ("being deleted, but not gone in time", overdue(residents, policy, now)),
@@ -45,11 +48,14 @@ def legality(
         ("protected by label", (residents.flags & Flag.PROTECTED) != 0),
         ("too young", _too_young(residents, mask, policy.minimum_runtime_seconds, now)),
         ("job lost pods lately", _number_is(residents, _cooling(facts, policy, now))),
-        ("queue keeps its own", _of_queues(residents, mask, facts.protected_queues)),
         ("would not be gone in time", _slow(residents, mask, policy) if facts.prompt else np.zeros(len(mask), bool)),
     ):
         excluded.append((name, int(np.count_nonzero(mask & out))))
         mask &= ~out
+    reclaimed = mask & queues.reclaimable if facts.trimmed else np.zeros(len(mask), bool)
+    more = beyond(residents, reclaimed, facts.queues, facts.gangs)
+    excluded.append(("more than their queue may lose", int(np.count_nonzero(more))))
+    mask &= ~more
     return LegalVictims(
         mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in excluded if number)
     )
@@ -130,17 +136,6 @@ def _number_is(residents: Residents, subjects: frozenset[WorkloadId]) -> Mask:
     if not found:
         return np.zeros(len(residents.rows), bool)
     return np.asarray(np.isin(residents.subjects, found) & (residents.rows >= 0))
-
-
-def _of_queues(residents: Residents, mask: Mask, queues: frozenset[str]) -> Mask:
-    if not queues:
-        return np.zeros(len(mask), bool)
-
-    def excluded(slot: int) -> bool:
-        charge = residents.charges[slot]
-        return charge is not None and charge.queue in queues
-
-    return _where(mask, excluded)
 
 
 def _where(mask: Mask, holds: Callable[[int], bool]) -> Mask:

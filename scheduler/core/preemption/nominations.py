@@ -93,7 +93,7 @@ class Nominations:
         if self.get(candidate.subject) is not None or not enough:
             return False
         workload = candidate.workload
-        claim = Claim(_KIND, candidate.subject, workload.priority, found, workload.queue, not candidate.online)
+        claim = Claim(_KIND, candidate.subject, workload.priority, found, candidate.governed_by, not candidate.online)
         self._keep(claim, expires_seconds)
         return True
 

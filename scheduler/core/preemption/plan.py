@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
 from model.pod.pod import Pod
+from model.queue import ROOT_QUEUE
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts, PreemptionPlan, Tally
 from scheduler.core.preemption.problem import PreemptionProblem
+from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 
 
@@ -28,8 +30,9 @@ def plan_of(
     eviction = EvictionPlan(
         preemptor=candidate.subject,
         trigger=_trigger(candidate, facts),
-        victims=tuple(sorted(_victims(snapshot, costs, sorted(chosen)), key=_name)),
+        victims=tuple(sorted(_victims(snapshot, costs, sorted(chosen), facts.queues), key=_name)),
         placements=tuple(_placement(snapshot, facts, assignment) for assignment in placed.assignments),
+        queue=candidate.governed_by,
     )
     tally = Tally(
         problem.legal.considered,
@@ -44,12 +47,14 @@ def plan_of(
     )
 
 
-def message(plan: EvictionPlan, scheduler_name: str) -> str:
-    """What a victim's condition DisruptionTarget says; Koordinator's words (coscheduling/core/preemption.go)."""
-    return (
-        f"{scheduler_name}: preempting to accommodate higher priority pods, "
-        f"preemptor: {plan.preemptor.name}, triggerPod: {plan.trigger}"
-    )
+def message(plan: EvictionPlan, victim: Victim, scheduler_name: str) -> str:
+    """What a victim's condition DisruptionTarget says; Koordinator's words (coscheduling/core/preemption.go) where
+    priority decides.
+    """
+    why = "preempting to accommodate higher priority pods"
+    if victim.reclaimed:
+        why = f"queue {plan.queue} takes back what queue {victim.queue} borrowed"
+    return f"{scheduler_name}: {why}, preemptor: {plan.preemptor.name}, triggerPod: {plan.trigger}"
 
 
 def _trigger(candidate: Candidate, facts: PreemptionFacts) -> str:
@@ -62,11 +67,17 @@ def _rank(pod: Pod) -> tuple[int, str, str]:
     return (pod.spec.rank, pod.name, pod.uid)
 
 
-def _victims(snapshot: ClusterSnapshot, costs: VictimCosts, chosen: list[int]) -> Iterator[Victim]:
-    rows = costs.victims.rows[chosen].tolist()
-    for row, (pod, uid, subject) in zip(rows, costs.named(chosen), strict=True):
+def _victims(
+    snapshot: ClusterSnapshot, costs: VictimCosts, chosen: list[int], queues: QueueRules | None
+) -> Iterator[Victim]:
+    rows, charges = costs.victims.rows[chosen].tolist(), [costs.charge(index) for index in chosen]
+    for row, charge, (pod, uid, subject) in zip(rows, charges, costs.named(chosen), strict=True):
         key, notice = (pod.key, pod.colocation.eviction.notice_seconds) if pod else (uid, 0.0)
-        yield Victim(key, uid, snapshot.names[row], subject, notice)
+        queue = charge.governed_by if charge is not None else ROOT_QUEUE
+        reclaimed = queues is not None and queues.foreign(queue)
+        if notice and queues is not None:
+            notice = max(notice, queues.grace_seconds(queue))
+        yield Victim(key, uid, snapshot.names[row], subject, notice, queue, reclaimed)
 
 
 def _name(victim: Victim) -> tuple[str, str]:

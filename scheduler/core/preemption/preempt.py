@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from model.priority import PreemptionPolicy
@@ -21,6 +22,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, Preem
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
+from scheduler.core.preemption.quota_victims import QuotaVictims
 from scheduler.core.snapshot.snapshot import Amounts
 
 _DOMAINS = 8
@@ -39,13 +41,31 @@ def preempt(
     refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:
         return refusal
-    problem = problem_of(working, candidate, residents, facts, (policy, now))
-    if problem.coming and (placed := problem.trial.without(())):
+    found = _plan(working, candidate, facts, problem_of(working, candidate, residents, facts, (policy, now)), policy)
+    if isinstance(found, PreemptionPlan) or facts.queues is None or not facts.queues.governed:
+        return found
+    trimmed = msgspec.structs.replace(facts, trimmed=True)
+    return _plan(working, candidate, trimmed, problem_of(working, candidate, residents, trimmed, (policy, now)), policy)
+
+
+def _plan(
+    working: WorkingSnapshot,
+    candidate: Candidate,
+    facts: PreemptionFacts,
+    problem: PreemptionProblem,
+    policy: PreemptionPolicySettings,
+) -> PreemptionPlan | NoPreemption:
+    quota = QuotaVictims(facts.queues, problem.costs) if facts.queues is not None else None
+    has_quota = quota is None or quota.enough(())
+    if problem.coming and has_quota and (placed := problem.trial.without(())):
         return plan_of(working.snapshot, candidate, facts, problem, (placed, frozenset()))
     if not len(problem.costs.victims):
         return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _excluded(problem), _tally(problem))
-    for chosen in _choices(working, problem):
-        placed = problem.trial.without(chosen)
+    for_quota = frozenset() if quota is None or has_quota else quota.cheapest()
+    if for_quota is None:
+        return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _quota_in_vain(problem), _tally(problem))
+    for chosen in _with_quota(_choices(working, problem), quota, for_quota):
+        placed = problem.trial.without(chosen) if quota is None or quota.lawful(chosen) else None
         if placed is None:
             continue
         if policy.most_victims and len(chosen) > policy.most_victims:
@@ -53,6 +73,23 @@ def preempt(
             return NoPreemption(Reason.PREEMPTION_TOO_MANY, detail, _tally(problem))
         return plan_of(working.snapshot, candidate, facts, problem, (placed, chosen))
     return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _in_vain(problem), _tally(problem))
+
+
+def _with_quota(
+    choices: Iterator[frozenset[int]], quota: QuotaVictims | None, for_quota: frozenset[int]
+) -> Iterator[frozenset[int]]:
+    """Those whose going gives its queue the quota alone, where it lacks some; then each choice together with them."""
+    if for_quota:
+        yield for_quota
+    for chosen in choices:
+        yield chosen if quota is None or quota.enough(chosen) else chosen | for_quota
+
+
+def _quota_in_vain(problem: PreemptionProblem) -> str:
+    victims = len(problem.costs.victims)
+    return (
+        f"its queue would lack quota even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
+    )
 
 
 def _in_vain(problem: PreemptionProblem) -> str:

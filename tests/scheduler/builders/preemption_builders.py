@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from model.node import Node
 from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
+from model.queue import Queue, QuotaCell
 from model.resources import CPU, ResourceVector
 from model.workload import Gang, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
@@ -22,6 +23,10 @@ from scheduler.core.placement.working_snapshot import Background, Nominated, Wor
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
+from scheduler.core.preemption.queue_rules import QueueRules
+from scheduler.core.queues.shares import ShareRules, fair_shares
+from scheduler.core.queues.tree import tree_of
+from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.snapshot.snapshot import take
 
 NOW = 10_000.0
@@ -50,9 +55,15 @@ def members(count: int, cpu: float = 3, *, priority: int = 100, **more: Any) -> 
 
 
 class Arena:
-    """Nodes and the pods on them; `assumed` are uids whose binding is on its way."""
+    """Nodes and the pods on them; `assumed` are uids whose binding is on its way, `queues` those of pods, else `q`."""
 
-    def __init__(self, nodes: Iterable[Node], residents: Iterable[Pod] = (), assumed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        residents: Iterable[Pod] = (),
+        assumed: Iterable[str] = (),
+        queues: Mapping[str, str] | None = None,
+    ) -> None:
         self.nodes = {found.name: found for found in nodes}
         self.pods = tuple(residents)
         self.ledger = Ledger()
@@ -61,7 +72,8 @@ class Arena:
             charge = charge_of(pod)
             assert charge is not None
             state = PlacementState.ASSUMED if pod.uid in out else PlacementState.BOUND
-            self.ledger.apply([ChargeChange(pod.uid, msgspec.structs.replace(charge, state=state, queue="q"))])
+            queue = (queues or {}).get(pod.uid, "q")
+            self.ledger.apply([ChargeChange(pod.uid, msgspec.structs.replace(charge, state=state, queue=queue))])
         self.snapshot = take(self.nodes, self.ledger.nodes)
 
     def residents(self) -> Residents:
@@ -91,6 +103,22 @@ class Arena:
             if pod.spec.gang is not None and not pod.deleting:
                 sizes[WorkloadId.gang(pod.spec.gang.key)] = sizes.get(WorkloadId.gang(pod.spec.gang.key), 0) + 1
         return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
+
+
+def queue_rules(
+    own: str, nominal: dict[str, int], *, used: int, asks: int = 1000, guaranteed: int = 0, capacity: int = 4000
+) -> QueueRules:
+    """Queues with so much CPU of their own (milli-CPU), of which `q`, that of residents, uses so much."""
+    cell = ("", CPU)
+    tree = tree_of(
+        Queue(name, cells={cell: QuotaCell(guaranteed if name == "q" else 0, amount)})
+        for name, amount in nominal.items()
+    )
+    asked, taken = {cell: asks}, {"q": {cell: used}}
+    quota = TurnQuota(tree, ShareRules())
+    quota.begin({cell: capacity}, lambda: fair_shares(tree, {cell: capacity}, taken | {own: asked}))
+    quota.charge("q", taken["q"])
+    return QueueRules(quota, own, asked, {}, (cell,))
 
 
 def victims(outcome: PreemptionPlan | NoPreemption) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kube.informer import Change, ChangeKind
 from kube.objects import Condition
 from model.fault import KubernetesFault
+from model.metrics import MetricSample
 from model.placement import Placement
 from model.reason import Reason
 from model.report import PreemptionNotice
@@ -178,6 +179,10 @@ class FakeMeter:
         self.considerations: list[Reason] = []
         self.timeouts = 0
         self.aside = 0
+        self.series: Mapping[str, Sequence[MetricSample]] = {}
+        self.jobs: list[tuple[str, str, str]] = []
+        self.gangs: list[tuple[str, bool]] = []
+        self.losses: list[tuple[str, str, Reason]] = []
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -205,6 +210,18 @@ class FakeMeter:
 
     def evicted(self, result: str) -> None:
         self.evictions.append(result)
+
+    def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
+        self.jobs.append((queue, job_type, result))
+
+    def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
+        self.gangs.append((result, timed_out))
+
+    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
+        self.series = series
+
+    def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
+        self.losses.append((preemptor_queue, victim_queue, reason))
 
 
 class World:

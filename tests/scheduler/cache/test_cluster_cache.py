@@ -17,6 +17,8 @@ from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.settings import SchedulerSettings
 
+LISTS = "quota.scheduling.koordinator.sh/namespaces"
+
 
 def offering(**allocatable: str) -> facts.NodeSeen:
     """Node n1 of 1 CPU and 4Gi, and what its status offers."""
@@ -165,3 +167,69 @@ def test_a_term_about_nodes_that_cannot_be_read_closes_no_node() -> None:
     snapshot = cache.snapshot()
     assert not snapshot.traits.closed.any() and cache.take_touched().refusals == []
     assert cache.ledger.nodes["n1"][BATCH_CPU] == 300
+
+
+def placed_in(cache: ClusterCache, *names: str) -> list[str]:
+    """The queues of pods and of their charges, in one word where both agree."""
+    found = []
+    for name in names:
+        record = cache.find("default", name)
+        assert record is not None
+        charge = cache.ledger.charge(record.pod.uid)
+        assert charge is None or charge.queue == record.pod.spec.queue
+        found.append(record.pod.spec.queue)
+    return found
+
+
+def test_pods_move_with_their_group_and_their_namespace() -> None:
+    """With what they are charged; a queue that comes moves those that Kueue's word names."""
+    cache = ClusterCache(SchedulerSettings().served)
+
+    def see(item: object) -> None:
+        kinds = {objects.Pod: facts.PodSeen, objects.Node: facts.NodeSeen}
+        cache.apply(kinds.get(type(item), facts.ObjectSeen)(Change(ChangeKind.MODIFIED, item)))  # type: ignore[arg-type]
+
+    def group(queue: str, **spec: object) -> objects.VolcanoPodGroup:
+        return objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), {"queue": queue, **spec})
+
+    member = {"scheduling.k8s.io/group-name": "g"}
+    see(raw_node())
+    for pod in (
+        raw_pod("a", annotations=member, node_name="n1"),
+        raw_pod("b", labels={"kueue.x-k8s.io/queue-name": "team"}, node_name="n1"),
+        raw_pod("c"),
+    ):
+        see(pod)
+    assert placed_in(cache, "a", "b", "c") == ["default"] * 3
+    see(group("research"))
+    assert placed_in(cache, "a") == ["research"]
+    see(objects.Queue(objects.Metadata("team", uid="q")))
+    quota = objects.ElasticQuota(objects.Metadata("default", "default", "e"), {"max": {"cpu": 1}})
+    see(objects.ElasticQuota(objects.Metadata("other", "x", "o", annotations={LISTS: '["default"]'}), quota.spec))
+    cache.take_touched()
+    assert placed_in(cache, "a", "b", "c") == ["research", "team", "other"]
+
+
+def test_a_gang_takes_its_priority_from_a_class() -> None:
+    """As it is now; its placed members too, and none where there is no such class."""
+    cache = ClusterCache(SchedulerSettings().served)
+    told = {"minMember": 1, "priorityClassName": "high"}
+    group = objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), told)
+    pod = raw_pod("a", annotations={"scheduling.k8s.io/group-name": "g"}, node_name="n1")
+    for fact in (
+        facts.NodeSeen(Change(ChangeKind.ADDED, raw_node())),
+        facts.ObjectSeen(Change(ChangeKind.ADDED, group)),
+        facts.PodSeen(Change(ChangeKind.ADDED, pod)),
+    ):
+        cache.apply(fact)
+
+    def priority(value: int, kind: ChangeKind = ChangeKind.MODIFIED) -> tuple[int | None, int]:
+        high = objects.PriorityClass(objects.Metadata("high"), value)
+        cache.apply(facts.ObjectSeen(Change(kind, high)))
+        charge = cache.ledger.charge(pod.metadata.uid)
+        assert charge is not None
+        return cache.gangs.priority("default/g"), charge.priority
+
+    own = pod.spec.priority or 0
+    assert (priority(7000), priority(8000)) == ((7000, 7000), (8000, 8000))
+    assert priority(0, ChangeKind.DELETED) == (None, own)

@@ -12,7 +12,9 @@ from kube import objects
 from kube.client import PatchKind
 from model.fault import KubernetesFault
 from model.placement import Placement
-from scheduler.edge.cluster import KubernetesBinder, KubernetesEvictor, scheduler_config
+from model.workload import GangTimes
+from scheduler.core.gangs.volcano_phase import VolcanoPhase, VolcanoStatus
+from scheduler.edge.cluster import KubernetesBinder, KubernetesEvictor, KubernetesStatusWriter, scheduler_config
 from scheduler.ports import NamedObject
 
 PROFILE = """
@@ -127,3 +129,35 @@ def test_a_victim_is_told_before_it_is_deleted(status: int, required: bool, dele
         asyncio.run(evict)
     assert next(seen[:2] for seen in writes.seen) == ("STRATEGIC", f"{POD}/status")
     assert (("DELETE", POD, "u") in writes.seen) == deleted
+
+
+GROUP = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/train"
+
+
+def written(*, ours: bool) -> list[tuple[str, str, Any]]:
+    """What is written of a PodGroup of Volcano's whose definition is ours, or is not."""
+
+    async def keeps(definition: str) -> bool:
+        assert definition == "podgroups.scheduling.volcano.sh"
+        return ours
+
+    client: Any = Writes()
+    writer, gang = (
+        KubernetesStatusWriter(client, keeps),
+        NamedObject("ns", "train", "u1", group="scheduling.volcano.sh"),
+    )
+    asyncio.run(writer.gang_status(gang, VolcanoStatus(VolcanoPhase.RUNNING, 2, 1)))
+    asyncio.run(writer.gang_times(gang, GangTimes(0.0, 60.0)))
+    found: list[tuple[str, str, Any]] = client.seen
+    return found
+
+
+def test_a_group_of_volcanos() -> None:
+    """Its own words at its own place; where Volcano's controllers write them, nothing."""
+    told = {"phase": "Running", "running": 2, "succeeded": 1, "failed": 0}
+    noted = {"sublet.dev/partially-bound-since": None, "sublet.dev/whole-since": "1970-01-01T00:01:00Z"}
+    assert written(ours=True) == [
+        ("MERGE", f"{GROUP}/status", {"metadata": {"uid": "u1"}, "status": told}),
+        ("MERGE", GROUP, {"metadata": {"uid": "u1", "annotations": noted}}),
+    ]
+    assert written(ours=False) == []

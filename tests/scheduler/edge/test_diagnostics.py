@@ -24,14 +24,17 @@ from scheduler.link.callers import TokenTable
 from scheduler.link.node_reports import NodeReports
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
 
+BATCH = {"koordinator.sh/qosClass": "BE"}
+"""Of work that a queue governs whether it names one or not."""
+
 
 @pytest.fixture
 def world() -> World:
     """A gang of three that does not fit, and a lone pod that is bound."""
-    world = World().see(raw_node(batch_cpu="1000"), raw_group(), raw_pod("lone", batch_cpu="100"))
-    world.see(*(raw_pod(f"w{i}", group="train", created=1.0 + i) for i in range(3)))
+    world = World().see(raw_node(batch_cpu="1000"), raw_group(), raw_pod("lone", batch_cpu="100", labels=BATCH))
+    world.see(*(raw_pod(f"w{i}", group="train", created=1.0 + i, labels=BATCH) for i in range(3)))
     world.turn()
-    world.see(raw_pod("lone", batch_cpu="100", node_name="n1")).turn()
+    world.see(raw_pod("lone", batch_cpu="100", node_name="n1", labels=BATCH)).turn()
     return world
 
 
@@ -150,6 +153,40 @@ def test_lists(world: World) -> None:
         assert (node.node, node.link_connected, node.report_age_seconds) == ("n1", True, 5.0)
         assert dict(node.requested) == {"kubernetes.io/batch-cpu": 100, "pods": 1}
         assert node.allocatable["kubernetes.io/batch-cpu"] == 1000
+
+    ask(world, body)
+
+
+def test_explain_a_queue(world: World) -> None:
+    """How it stands, and who waits in it and in which stage; one that is not there is NOT_FOUND."""
+
+    async def body(stub: Any, _: Any) -> None:
+        found = await stub.ExplainQueue(scheduler_pb2.ExplainQueueRequest(name="default"))
+        assert (found.queue.name, found.queue.running_workloads, found.waiting) == ("default", 1, 1)
+        assert [(job.name, job.position, job.stage) for job in found.jobs] == [("gang/default/train", 1, "placement")]
+        assert found.jobs[0].asked["kubernetes.io/batch-cpu"] == 1500
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await stub.ExplainQueue(scheduler_pb2.ExplainQueueRequest(name="gone"))
+        assert raised.value.code() is grpc.StatusCode.NOT_FOUND and "queue gone" in str(raised.value.details())
+
+    ask(world, body)
+
+
+def test_explain_a_job(world: World) -> None:
+    """By the gang's name, by a pod's; what is neither is NOT_FOUND."""
+
+    async def body(stub: Any, _: Any) -> None:
+        gang = await stub.ExplainJob(scheduler_pb2.ExplainJobRequest(name="train"))
+        assert (gang.job.name, gang.members, gang.scheduled, gang.needed) == ("gang/default/train", 3, 0, 3)
+        assert (gang.job.position, gang.job.stage, list(gang.path)) == (1, "placement", ["default"])
+        member = await stub.ExplainJob(scheduler_pb2.ExplainJobRequest(name="w1"))
+        assert member.job.name == "gang/default/train"
+        lone = await stub.ExplainJob(scheduler_pb2.ExplainJobRequest(name="lone"))
+        assert (lone.job.name, lone.job.stage, lone.scheduled) == ("pod/default/lone", "placed", 1)
+        assert lone.job.held["kubernetes.io/batch-cpu"] == 100
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await stub.ExplainJob(scheduler_pb2.ExplainJobRequest(name="gone"))
+        assert raised.value.code() is grpc.StatusCode.NOT_FOUND
 
     ask(world, body)
 

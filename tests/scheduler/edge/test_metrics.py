@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from model.metrics import QUEUE_ROWS, MetricSample
 from model.reason import Reason
 from scheduler.edge.metrics import SchedulerMetrics
 
@@ -22,13 +23,18 @@ def test_what_is_counted() -> None:
     metrics.preempted(6)
     metrics.evicted("done")
     metrics.refused("Pod")
+    metrics.job_ended_waiting(0.5, "train", "Job", "scheduled")
+    metrics.gang_ended_waiting("timeout", timed_out=True)
+    metrics.job_preempted("train", "batch", Reason.RECLAIMING)
+    metrics.queues({**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(9, ("gone", "1"))]})
+    metrics.queues({**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(2, ("train", "100"))]})
     metrics.watch({"links": lambda: 4, "dropped_events_total": lambda: 7})
     families = text_string_to_metric_families(generate_latest(metrics.registry).decode())
     found = {
         (sample.name.removeprefix("sublet_scheduler_"), *sample.labels.values()): sample.value
         for family in families
         for sample in family.samples
-        if sample.name.startswith("sublet_") and not sample.name.endswith("_bucket") and sample.value
+        if sample.name.startswith(("sublet_", "training_")) and not sample.name.endswith("_bucket") and sample.value
     }
     assert found == {
         ("cycle_duration_seconds_count",): 1,
@@ -51,5 +57,10 @@ def test_what_is_counted() -> None:
         ("evictions_total", "done"): 1,
         ("refused_objects_total", "Pod"): 1,
         ("links",): 4,
+        ("training_job_scheduling_duration_seconds_count", "Job", "train", "scheduled"): 1,
+        ("training_job_scheduling_duration_seconds_sum", "Job", "train", "scheduled"): 0.5,
+        ("training_job_queue_length", "100", "train"): 2,
+        ("training_gang_scheduling_total", "timeout", "true"): 1,
+        ("training_job_preemptions_total", "train", "Reclaiming", "batch"): 1,
         ("dropped_events_total",): 7,
     }

@@ -114,22 +114,18 @@ def test_kinds_of_others_are_left_alone(cluster: Cluster) -> None:
     async def working(rig: Rig) -> None:
         rig.define("kueue/resourceflavors.yaml", **{"controller-gen.kubebuilder.io/version": "v0.16"})
         rig.flavor("theirs")
-        rig.define("sublet/queues.yaml")
-        queue = {
-            "apiVersion": "sublet.dev/v1alpha1",
-            "kind": "Queue",
-            "metadata": {"name": "ours"},
-            "spec": {"weight": 1},
-        }
-        cluster.request("POST", "/apis/sublet.dev/v1alpha1/queues", queue)
+        rig.define("kueue/cohorts.yaml")
+        cohorts = "/apis/kueue.x-k8s.io/v1beta1/cohorts"
+        cohort = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Cohort", "metadata": {"name": "ours"}, "spec": {}}
+        cluster.request("POST", cohorts, cohort)
         await rig.until(lambda: rig.events().keys() == {"ours"})
         patch = {"metadata": {"annotations": {"sublet.dev/stored-only": None}}}
         kind = "application/merge-patch+json"
-        cluster.request("PATCH", f"{DEFINITIONS}/queues.sublet.dev", patch, kind)
+        cluster.request("PATCH", f"{DEFINITIONS}/cohorts.kueue.x-k8s.io", patch, kind)
         await rig.until(lambda: not any(f._task for f in rig.kinds._followed.values()))
         rig.clock.now += 1801.0
-        queue["metadata"] = {"name": "served"}
-        cluster.request("POST", "/apis/sublet.dev/v1alpha1/queues", queue)
+        cohort["metadata"] = {"name": "served"}
+        cluster.request("POST", cohorts, cohort)
         await asyncio.sleep(0.5)
         assert rig.events().keys() == {"ours"} and rig.events()["ours"]["count"] == 1
 

@@ -112,3 +112,36 @@ def test_an_event_on_each_group_concerned() -> None:
     subject = WorkloadId.gang("default/train", "default/none")
     (event,) = world.statuses.announced(Hold(subject, Reason.GANG_INVALID, "mend it", ()))
     assert (event.gang.name, event.reason, event.message) == ("train", Reason.GANG_INVALID.value, "mend it")
+
+
+def volcanos(phase: str = "", **spec: Any) -> objects.VolcanoPodGroup:
+    metadata = objects.Metadata(name="train", namespace="default", uid="uid-train")
+    return objects.VolcanoPodGroup(metadata, {"minMember": 2, **spec}, objects.VolcanoPodGroupStatus(phase))
+
+
+def of_volcano(index: int, **more: Any) -> objects.Pod:
+    return raw_pod(f"t{index}", annotations={"scheduling.k8s.io/group-name": "train"}, **more)
+
+
+def test_a_group_of_volcano_from_pending_to_running() -> None:
+    """Pending, Inqueue once its queue admits it, whoever its pods are; Running with counts; each told once."""
+    world, room = Told(volcanos(queue="research")), list[str]()
+    world.statuses = GangStatuses(world.cache, lambda gang: gang.queue in room)
+    (note,) = world.turn().gang_statuses
+    assert (note.gang.group, note.status.phase) == ("scheduling.volcano.sh", "Pending")
+    assert world.statuses.admitted().gang_statuses == world.turn().gang_statuses == []
+    room.append("research")
+    (note,) = world.statuses.admitted().gang_statuses
+    assert note.status.phase == "Inqueue" and world.statuses.admitted().gang_statuses == []
+    world.see(*(of_volcano(i, node_name="n1", phase="Running") for i in range(2)))
+    (note,) = world.turn().gang_statuses
+    assert (note.status.phase, note.status.running, note.times) == ("Running", 2, None)
+    assert world.turn().gang_statuses == []
+
+
+def test_a_group_of_volcano_with_a_problem_is_not_admitted() -> None:
+    """Its pods wait for its mending."""
+    world = Told(volcanos(minMember=-1))
+    assert world.statuses.admitted().gang_statuses == []
+    world.see(volcanos("Pending"))
+    assert [note.status.phase for note in world.statuses.admitted().gang_statuses] == ["Inqueue"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from kube.objects import Condition
+from model.placement import EvictionPlan
 from model.workload import WorkloadId
 from scheduler.ports import NamedObject
 from scheduler.steps.turn import GangCondition, Turn
 
+ONE, TWO, THREE = (EvictionPlan(WorkloadId.pod(f"d/{name}"), f"d/{name}", (), ()) for name in "abc")
+
 
 def test_parts_follow_each_other() -> None:
     """Lists go on, dictionaries take the newest, numbers add up, and what one part says is said."""
-    first = Turn(plans=[1], spared=["a"], timeouts=1, more=True)
-    second = Turn(plans=[2, 3], timeouts=2, reread=True, gone=[WorkloadId.pod("d/p")])
+    first = Turn(plans=[ONE], spared=["a"], timeouts=1, more=True)
+    second = Turn(plans=[TWO, THREE], timeouts=2, reread=True, gone=[WorkloadId.pod("d/p")])
     first.add(second)
-    assert (first.plans, first.spared, first.gone) == ([1, 2, 3], ["a"], [WorkloadId.pod("d/p")])
+    assert (first.plans, first.spared, first.gone) == ([ONE, TWO, THREE], ["a"], [WorkloadId.pod("d/p")])
     assert (first.timeouts, first.more, first.reread) == (3, True, True)
-    assert second.plans == [2, 3]
+    assert second.plans == [TWO, THREE]
 
 
 def test_every_field_is_put_together() -> None:

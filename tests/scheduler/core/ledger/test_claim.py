@@ -8,6 +8,7 @@ from scheduler_builders import pod
 
 from model.placement import PlacementState
 from model.pod.pod import Pod
+from model.queue import ROOT_QUEUE
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import ChargeChange, charge_of
@@ -66,7 +67,7 @@ def test_a_pod_that_is_deleted_is_evicting_until_it_is_gone() -> None:
     assert ledger.evicting.nodes == {}
     undo = charged(ledger, pod("a", node_name="n1", batch_cpu=200, deleting=True))
     assert ledger.evicting.nodes == ledger.nodes == {"n1": {BATCH_CPU: 200, "pods": 1}}
-    assert ledger.evicting.of("default") == {BATCH_CPU: 200, "pods": 1}
+    assert ledger.evicting.of(ROOT_QUEUE) == {BATCH_CPU: 200, "pods": 1}
     ledger.apply(undo)
     assert (ledger.evicting.nodes, ledger.evicting.of("default")) == ({}, {})
     ledger.apply([ChargeChange("uid-a", charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True)))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from preemption_builders import NOW, Arena, node, resident
+from preemption_builders import NOW, Arena, node, queue_rules, resident
 
 from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
@@ -119,12 +119,40 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         },
         "",
     ),
-    "its queue keeps its own": (
+    "of another queue, which has no more than its own": (
         {},
-        {"facts": PreemptionFacts(protected_queues=frozenset({"q"}))},
-        "queue keeps its own",
+        {"facts": PreemptionFacts(queues=queue_rules("p", {"p": 2000, "q": 4000}, used=4000, capacity=6000))},
+        "kept by their queue",
     ),
-    "another queue does": ({}, {"facts": PreemptionFacts(protected_queues=frozenset({"r"}))}, ""),
+    "of another queue, which borrows": (
+        {"priority": 1000},
+        {"facts": PreemptionFacts(queues=queue_rules("p", {"p": 2000, "q": 2000}, used=4000))},
+        "",
+    ),
+    "of another queue, which would have less than is guaranteed": (
+        {},
+        {
+            "facts": PreemptionFacts(
+                queues=queue_rules("p", {"p": 2000, "q": 2000}, used=2001, guaranteed=2000), trimmed=True
+            )
+        },
+        "more than their queue may lose",
+    ),
+    "of the same queue, and of higher priority": (
+        {"priority": 1000},
+        {"facts": PreemptionFacts(queues=queue_rules("q", {"q": 2000}, used=4000))},
+        IMPORTANT,
+    ),
+    "of a queue, for work that none governs": (
+        {},
+        {"facts": PreemptionFacts(queues=queue_rules("", {"q": 4000}, used=4000))},
+        "",
+    ),
+    "system-critical, of a queue that borrows": (
+        {"priority": 2_000_000_000},
+        {"facts": PreemptionFacts(queues=queue_rules("p", {"p": 2000, "q": 2000}, used=4000))},
+        "kept by their queue",
+    ),
 }
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from preemption_builders import Arena, members, node, resident, victims, waiting
 from preemption_reference import budget
 from scheduler_builders import candidate, gang
 
-from model.placement import EvictionPlan, PlacementState
+from model.placement import EvictionPlan, PlacementState, Victim
 from model.pod.colocation import EvictionTerms
 from model.workload import WorkloadId
 from scheduler.core.preemption.facts import PreemptionPlan
@@ -59,9 +60,11 @@ def test_broken_budgets_are_counted() -> None:
 
 
 def test_the_words_of_a_victim() -> None:
-    """Koordinator's, with our name before them."""
+    """Koordinator's, with our name before them; a queue that takes back what it lent says so."""
     group = candidate(members(1), gang(1))
-    plan = EvictionPlan(preemptor=group.subject, trigger="default/w0", victims=(), placements=())
-    assert message(plan, "sublet") == (
-        "sublet: preempting to accommodate higher priority pods, preemptor: default/train, triggerPod: default/w0"
-    )
+    victim = Victim("default/v", "uid-v", "n1", WorkloadId.pod("default/v"), queue="theirs")
+    plan = EvictionPlan(preemptor=group.subject, trigger="default/w0", victims=(), placements=(), queue="ours")
+    named = "preemptor: default/train, triggerPod: default/w0"
+    assert message(plan, victim, "sublet") == f"sublet: preempting to accommodate higher priority pods, {named}"
+    reclaimed = msgspec.structs.replace(victim, reclaimed=True)
+    assert message(plan, reclaimed, "sublet") == f"sublet: queue ours takes back what queue theirs borrowed, {named}"

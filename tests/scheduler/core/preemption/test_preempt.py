@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from preemption_builders import NOW, Arena, members, node, resident, victims, waiting
+from preemption_builders import NOW, Arena, members, node, queue_rules, resident, victims, waiting
 from scheduler_builders import candidate, gang, in_group
 
 from model.budget import DisruptionBudget
@@ -124,7 +124,16 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
         },
         ["b"],
     ),
-    "a queue that keeps its own": (Arena([node()], [lone("a")]), {"protected_queues": frozenset({"other"})}, ["a"]),
+    "work of a queue that borrows, whatever its priority": (
+        Arena([node()], [lone("a", priority=1000)]),
+        {"queues": queue_rules("p", {"p": 3000, "q": 1000}, used=4000, asks=3000)},
+        ["a"],
+    ),
+    "for quota, though a node has room": (
+        Arena([node(), node("n2")], [lone("a")]),
+        {"queues": queue_rules("p", {"p": 3000, "q": 1000}, used=4000, asks=3000)},
+        ["a"],
+    ),
     "equal and newer under PreemptAlways": (
         Arena(TWO, [lone("a", priority=100, created_seconds=6e3, below_prod=True), resident("b", "n2", priority=100)]),
         {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
@@ -187,8 +196,13 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
     ),
     "a queue keeps its own": (
         Arena([node()], [lone("a")]),
-        {"protected_queues": frozenset({"q"})},
+        {"queues": queue_rules("p", {"p": 3000, "q": 4000}, used=4000, asks=3000)},
         Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "its queue would lack quota even without them": (
+        Arena([node(), node("n2")], [resident("a", cpu=1), resident("b", cpu=3, preemptible=False)]),
+        {"queues": queue_rules("p", {"p": 3000, "q": 1000}, used=4000, asks=3000)},
+        Reason.PREEMPTION_NOT_HELPFUL,
     ),
     "a gang of which one member stays": (
         Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g", preemptible=False)]),
@@ -236,7 +250,7 @@ def test_whole_job_as_in_the_guide() -> None:
         ("default/w0", "cn-1"),
         ("default/w1", "cn-2"),
     }
-    assert message(outcome.eviction, "koord-scheduler") == (
+    assert message(outcome.eviction, outcome.eviction.victims[0], "koord-scheduler") == (
         "koord-scheduler: preempting to accommodate higher priority pods, "
         "preemptor: default/train, triggerPod: default/w0"
     )

@@ -1,0 +1,41 @@
+"""A pod as the cache keeps it, and what changed in the cache since it was asked last."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kube.dialects.unserved import Unserved
+from model.pod.pod import Pod
+from model.workload import WorkloadId
+from scheduler.cache.refusals import Refusal
+from scheduler.core.queueing.news import News
+from scheduler.core.snapshot.podclass import PodClass, PodTraits
+from scheduler.ports import NamedObject
+
+
+class PodRecord(msgspec.Struct):
+    """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
+
+    `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
+    """
+
+    pod: Pod
+    pod_class: PodClass
+    pod_traits: PodTraits
+    condition_message: str = ""
+    nominated: str = ""
+    unserved: tuple[Unserved, ...] = ()
+
+    @property
+    def named(self) -> NamedObject:
+        return NamedObject(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
+
+
+class CacheChanges(msgspec.Struct):
+    """What changed since the last cycle; `news` may help parked workloads."""
+
+    subjects: set[WorkloadId] = msgspec.field(default_factory=set)
+    news: News = News()
+    refusals: list[Refusal] = msgspec.field(default_factory=list)
+    invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
+    unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)

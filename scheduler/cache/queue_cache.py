@@ -1,0 +1,118 @@
+"""Queues as objects define them: ours, Volcano's and Koordinator's, each name once.
+
+An object that cannot be read is told once; what it said before goes on counting, and a queue that never could be read
+is a problem of those who name it. Of several objects that have one name one counts, and the others are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from kube import objects
+from kube.dialects.queues.dialect import ALL, QueueDialect
+from kube.dialects.queues.membership import resolved
+from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, in_force, read
+from kube.informer import Change, ChangeKind
+from model.pod.pod import Pod
+from model.queue import DEFAULT_QUEUE, Queue
+
+_Refuse = Callable[[str, objects.Metadata, str], None]
+
+
+class QueueCache:
+    """`changed` says that queues may differ from what was `seen` last, `moved` that pods may be in others.
+
+    `refuse` is told (kind and key, metadata, message) of what cannot be read or counts for nothing, `settled` (kind and
+    key) of what can be read again, or is gone.
+    """
+
+    def __init__(self, refuse: _Refuse, settled: Callable[[str], None], dialects: Iterable[QueueDialect] = ALL) -> None:
+        self.changed = True
+        self.moved = False
+        self._refuse = refuse
+        self._settled = settled
+        self._dialects = frozenset(dialects)
+        self._objects: dict[str, QueueObject] = {}
+        self._in_force: dict[str, QueueObject] = {}
+        self._by_namespace: dict[str, str] = {}
+
+    def reads(self, item: object) -> bool:
+        """Whether objects of this kind belong here."""
+        return dialect_of(item) in self._dialects
+
+    def queues(self) -> tuple[Queue, ...]:
+        """By name; without those that nobody wrote."""
+        found = (self._in_force[name].queue for name in sorted(self._in_force))
+        return tuple(queue for queue in found if queue is not None)
+
+    def seen(self) -> tuple[Queue, ...]:
+        """The queues, which are news no more."""
+        self.changed = False
+        return self.queues()
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all queues, `default` included."""
+        return {DEFAULT_QUEUE, *self._in_force}
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Queue → why the object that has its name cannot be used, of those that have no queue at all."""
+        return {
+            each.name: each.problem
+            for each in self._objects.values()
+            if each.problem and each.queue is None and each.name not in self._in_force
+        }
+
+    def source(self, name: str) -> QueueObject | None:
+        """The object that a queue comes from; None for one that nobody wrote."""
+        return self._in_force.get(name)
+
+    def queue_of(self, pod: Pod, group: str = "") -> str:
+        """The queue that a pod waits in; `group` is the one that its PodGroup names."""
+        local = pod.spec.local_queue
+        known = local if local in self._in_force else ""
+        return resolved(known or pod.spec.named_queue, group, pod.namespace, self._by_namespace)
+
+    def apply(self, change: Change[Any]) -> None:
+        """Take in one change."""
+        found = read(change.object)
+        before = self._objects.pop(found.where, None)
+        if change.kind is ChangeKind.DELETED:
+            self._settled(found.where)
+        else:
+            if found.problem and before is not None:
+                found = msgspec.structs.replace(found, queue=before.queue, namespaces=before.namespaces)
+            self._objects[found.where] = found
+        if _said(before) != _said(self._objects.get(found.where)):
+            self._choose()
+        elif found.name in self._in_force and self._in_force[found.name].where == found.where:
+            self._in_force[found.name] = found  # with the status that was written since
+
+    def _choose(self) -> None:
+        names, places = self._in_force.keys(), self._by_namespace
+        self._in_force = in_force(self._objects.values())
+        self._by_namespace = by_namespace(self._in_force.values())
+        self.changed = True
+        self.moved |= names != self._in_force.keys() or places != self._by_namespace
+        for each in self._objects.values():
+            self._tell(each)
+
+    def _tell(self, found: QueueObject) -> None:
+        """What is wrong with an object that is there; `settled` where nothing is."""
+        counts = self._in_force.get(found.name)
+        if found.problem:
+            self._refuse(found.where, found.metadata, found.problem)
+        elif counts is not None and counts.where != found.where:
+            told = f"{found.where}: has the name of {counts.where}, which counts (rename one of them)"
+            self._refuse(found.where, found.metadata, told)
+        else:
+            self._settled(found.where)
+
+
+def _said(found: QueueObject | None) -> tuple[object, ...]:
+    """What of an object others depend on; a status that is written changes nothing."""
+    return () if found is None else (found.queue, found.namespaces, found.problem, found.rank, found.metadata.uid)

@@ -1,0 +1,100 @@
+"""Queue rules of preemption: whose work may be taken back for whom, and how much of it.
+
+Inside a queue priority decides, and so it does where no queue governs the preemptor or the victim. Between two queues
+work is taken back whatever its priority, where the preemptor's queue stays within what it is entitled to and the
+victim's has more than that (Volcano's reclaim, Kueue's reclaimWithinCohort: Any); never so much that a queue falls
+under its guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import msgspec
+
+from model.queue import ROOT_QUEUE, Cell, Queue
+from scheduler.core.queues.headroom import Quota, Shortage
+from scheduler.core.queues.policy import FairPreemption
+
+Removed = Mapping[str, Mapping[Cell, int]]
+"""By queue, what its work no longer takes."""
+
+
+class QueueRules(msgspec.Struct, frozen=True, eq=False):
+    """For one preemptor: the queue that governs it, and what it asks for; `before` is what counts as gone already, its
+    own nomination and the pods that are terminating. `contested` are the cells that its queue is short of, all it asks
+    for where nodes are.
+    """
+
+    quota: Quota
+    own: str
+    asks: Mapping[Cell, int]
+    before: Removed
+    contested: tuple[Cell, ...]
+    strategies: tuple[FairPreemption, ...] = ()
+
+    @property
+    def governed(self) -> bool:
+        """Whether any queue governs the preemptor."""
+        return self.own != ROOT_QUEUE
+
+    def foreign(self, queue: str) -> bool:
+        """Whether work of that queue may be taken back at most, whatever its priority."""
+        return self.governed and queue not in (ROOT_QUEUE, self.own)
+
+    def grace_seconds(self, queue: str) -> float:
+        """How long a victim of the queue that asks to be told has at least."""
+        known = self.quota.tree.queues.get(queue)
+        return (known.preemption.grace_seconds or 0.0) if known is not None else 0.0
+
+    def short(self, removed: Removed) -> tuple[Shortage, ...]:
+        """What its queue still lacks once this is gone, too."""
+        return self.quota.short(self.own, self.asks, joined(self.before, removed)) if self.governed else ()
+
+    def why_not(self, victim_queue: str) -> str:
+        """Why nothing of another queue may be taken back; empty where something may."""
+        with self.quota.as_if_gone(self.before):
+            why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
+            return "" if why and self._by_share(victim_queue, {}) else why
+
+    def may_lose(self, queue: str, amounts: Mapping[Cell, int], lost: Removed) -> bool:
+        """Whether a queue may lose this besides what it and others have lost, who may be below one queue with it."""
+        with self.quota.as_if_gone(joined(self.before, lost)):
+            if not self.quota.may_lose(queue, amounts, self.own, self.contested):
+                return False
+            entitled = not self.quota.may_reclaim(self.own, self.asks, queue, self.contested)
+            return entitled or self._by_share(queue, amounts)
+
+    def _by_share(self, victim_queue: str, amounts: Mapping[Cell, int]) -> bool:
+        """Whether a queue that has more than it is entitled to may take these amounts from one that has still more."""
+        ours, theirs = self.quota.tree.apart(self.own, victim_queue)
+        rules = self.quota.tree.queues.get(victim_queue, Queue()).preemption
+        open_to = rules.reclaimable and (not rules.preemptors or not {*ours}.isdisjoint(rules.preemptors))
+        if not self.strategies or not ours or not theirs or not open_to:
+            return False
+        if not any(self.quota.over(victim_queue, cell) for cell in self.contested):
+            return False
+        before = self._share(theirs[-1])
+        with self.quota.as_if_gone({self.own: {cell: -amount for cell, amount in self.asks.items()}}):
+            own = self._share(ours[-1])
+        with self.quota.as_if_gone({victim_queue: amounts}):
+            final = self._share(theirs[-1])
+        return any(own <= final if each is FairPreemption.FINAL_SHARE else own < before for each in self.strategies)
+
+    def _share(self, node: str) -> Fraction:
+        return self.quota.dominant_share(node).value / max(1, self.quota.tree.weight(node))
+
+
+def joined(one: Removed, other: Removed) -> dict[str, dict[Cell, int]]:
+    """Both together."""
+    total = {queue: dict(amounts) for queue, amounts in one.items()}
+    for queue, amounts in other.items():
+        add(total.setdefault(queue, {}), amounts)
+    return total
+
+
+def add(total: dict[Cell, int], amounts: Mapping[Cell, int]) -> None:
+    """Count these to the total."""
+    for cell, amount in amounts.items():
+        total[cell] = total.get(cell, 0) + amount

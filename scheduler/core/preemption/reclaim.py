@@ -1,0 +1,83 @@
+"""Reclaim: which residents of other queues may be taken back for a preemptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from model.priority import SYSTEM_PRIORITY
+from model.queue import Cell
+from model.workload import WorkloadId
+from scheduler.core.ledger.queue_book import cells_of
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.preemption.facts import GangFacts
+from scheduler.core.preemption.queue_rules import QueueRules, add
+from scheduler.core.snapshot.snapshot import Mask
+
+
+class QueueVerdict(msgspec.Struct, frozen=True, eq=False):
+    """By slot: `reclaimable` may go whatever its priority, `kept` may not go for its queue's sake."""
+
+    reclaimable: Mask
+    kept: Mask
+
+
+def verdict(residents: Residents, rules: QueueRules | None) -> QueueVerdict:
+    """What queues say of each resident; system-critical pods are taken back from nobody."""
+    nobody = np.zeros(len(residents.rows), bool)
+    names = residents.queue_names
+    foreign = np.array([rules is not None and rules.foreign(name) for name in names], bool)
+    if rules is None or not foreign.any():
+        return QueueVerdict(nobody, nobody)
+    may = np.array([other and not rules.why_not(name) for name, other in zip(names, foreign, strict=True)], bool)
+    present = residents.rows >= 0
+    reclaimable = present & may[residents.queues] & (residents.priorities < SYSTEM_PRIORITY)
+    return QueueVerdict(np.asarray(reclaimable), np.asarray(present & foreign[residents.queues] & ~reclaimable))
+
+
+def beyond(
+    residents: Residents, reclaimed: Mask, rules: QueueRules | None, gangs: Mapping[WorkloadId, GangFacts]
+) -> Mask:
+    """Of those that may be taken back the ones that their queues may not lose as well.
+
+    The cheapest jobs of a queue are counted first: lower priority, then younger. A gang without surplus counts whole.
+    """
+    out = np.zeros(len(reclaimed), bool)
+    for number in np.unique(residents.queues[reclaimed]).tolist() if rules is not None else ():
+        slots = np.flatnonzero(reclaimed & (residents.queues == number)).tolist()
+        name = residents.queue_names[number]
+        lost: dict[str, dict[Cell, int]] = {name: {}}
+        for unit in _units(residents, slots, gangs):
+            amounts = _amounts(residents, unit)
+            if rules is not None and rules.may_lose(name, amounts, lost):
+                add(lost[name], amounts)
+            else:
+                out[unit] = True
+    return out
+
+
+def _amounts(residents: Residents, slots: list[int]) -> dict[Cell, int]:
+    """What these residents take together."""
+    total: dict[Cell, int] = {}
+    for charge in (residents.charges[slot] for slot in slots):
+        if charge is not None:
+            add(total, cells_of(charge.pod_class))
+    return total
+
+
+def _units(residents: Residents, slots: list[int], gangs: Mapping[WorkloadId, GangFacts]) -> list[list[int]]:
+    """The slots by what goes together, the cheapest first."""
+    jobs: dict[WorkloadId | int, list[int]] = {}
+    for slot in slots:
+        job = residents.subject_names[residents.subjects[slot]]
+        facts = gangs.get(job)
+        jobs.setdefault(slot if facts is None or facts.surplus else job, []).append(slot)
+    return sorted(jobs.values(), key=lambda unit: _price(residents, unit))
+
+
+def _price(residents: Residents, unit: list[int]) -> tuple[int, float, str]:
+    charge = residents.charges[unit[0]]
+    highest = max(int(residents.priorities[slot]) for slot in unit)
+    return (highest, -max(float(residents.started[slot]) for slot in unit), charge.uid if charge else "")

@@ -1,0 +1,294 @@
+"""Quotas of queues in a turn: whether a workload's queue lets it be placed, how much of it, and what it may take back.
+
+All of it is off while there is no queue but the default one: then nothing is looked at, and nothing costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, Queue, QueueOrder, QueueState
+from model.reason import Reason
+from model.workload import Gang
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.claim import ClaimKind
+from scheduler.core.ledger.queue_book import QueueBook, cells, cells_of
+from scheduler.core.preemption.demand import cut, needed_only
+from scheduler.core.preemption.queue_rules import QueueRules, add, joined
+from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.order import Ranking, Tournament, in_order
+from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
+from scheduler.core.queues.headroom import CAPACITY, Shortage
+from scheduler.core.queues.policy import QueuePolicy
+from scheduler.core.queues.shares import Share, Shares, fair_shares
+from scheduler.core.queues.tree import tree_of
+from scheduler.core.queues.turn_quota import TurnQuota
+from scheduler.core.queues.usage_history import UsageHistory
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
+from scheduler.steps.job_rules import JobRules, ruleless
+
+
+class QueueQuotas:
+    """By the queues of the cache; `quota` is None while there is but the default one, and where queues are off."""
+
+    def __init__(self, cache: ClusterCache, backlog: Backlog, policy: QueuePolicy) -> None:
+        self.policy = policy
+        self.tree = tree_of(())
+        self._cache = cache
+        self._backlog = backlog
+        self._known: tuple[Queue, ...] = ()
+        self._capacity: Mapping[Cell, int] = {}
+        self._snapshot = cache.snapshot()
+        self._rules: JobRules | None = None
+        self._ruleless: frozenset[str] = frozenset()
+        self._lines: dict[str, list[Candidate]] = {}
+        self._history: UsageHistory | None = None
+        self._weighted: dict[str, tuple[Share, Fraction]] = {}
+
+    @property
+    def quota(self) -> TurnQuota | None:
+        book = self._cache.ledger.book
+        return book.quota if book is not None else None
+
+    def begin(self, queues: tuple[Queue, ...], snapshot: ClusterSnapshot, now: float) -> bool:
+        """A turn begins; whether queues are others than in the turn before. The cluster may be larger or smaller."""
+        changed = queues != self._known
+        ledger, self._snapshot = self._cache.ledger, snapshot
+        if changed:
+            self._known, self.tree = queues, tree_of(queues)
+            self._ruleless = ruleless(self.tree)
+            self._weighted.clear()
+            quota = TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels)
+            ledger.open_book(QueueBook(quota) if queues and self.policy.enable else None)
+        if self.quota is not None:
+            self._capacity = self._available(snapshot)
+            self.quota.begin(self._capacity, self._shares)
+            self._lines.clear()
+            self._observe(now)
+            self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
+        return changed
+
+    def ordered(self, candidates: Iterable[Candidate], ranking: Ranking) -> Iterator[Candidate]:
+        """Candidates, next one first: work that no queue governs, then that of queues by their shares."""
+        quota = self.quota
+        if quota is None:
+            yield from in_order(candidates, lambda queue: Fraction(0), ranking)
+            return
+        outside, governed = list[Candidate](), list[Candidate]()
+        for candidate in candidates:
+            (outside if candidate.governed_by == ROOT_QUEUE else governed).append(candidate)
+        yield from in_order(outside, lambda queue: Fraction(0), ranking)
+        yield from in_order(governed, Tournament(self._share_of, self.tree, self._borrows), ranking)
+
+    def _share_of(self, queue: str) -> Fraction:
+        """Its weighted dominant share, now or over time."""
+        quota = self.quota
+        if quota is None or not self.policy.fair_sharing:
+            return Fraction(0)
+        if self._history is None:
+            share, known = quota.dominant_share(queue), self._weighted.get(queue)
+            if known is None or known[0] is not share:
+                weight = self.tree.weight(queue)
+                self._weighted[queue] = known = (share, share.value / weight if weight > 1 else share.value)
+            return known[1]
+        weight = max(1, self.tree.weight(queue))
+        used = {cell: quota.used(queue, cell) for cell in self._capacity}
+        return self._history.share(queue, used, self._capacity, weight).value
+
+    def _borrows(self, queue: str, candidate: Candidate) -> bool:
+        """Whether the queue would have more than it says is its own; one whose own is its share never does so."""
+        quota, known = self.quota, self.tree.queues.get(queue)
+        if quota is None or known is None or not known.cells:
+            return False
+        return any(
+            (own := self.policy.rules.nominal(known.cells[cell])) is not None and quota.used(queue, cell) + amount > own
+            for cell, amount in amounts_of(candidate).items()
+            if cell in known.cells
+        )
+
+    def _observe(self, now: float) -> None:
+        """What queues use is remembered where shares are of use over time."""
+        quota, half_life = self.quota, self.policy.usage_half_life_seconds
+        if quota is None or half_life is None:
+            self._history = None
+            return
+        if self._history is None:
+            self._history = UsageHistory(half_life)
+        used = {
+            queue: {cell: amount for cell in self._capacity if (amount := quota.used(queue, cell))}
+            for queue in self.tree.top_down
+        }
+        self._history.observe(used, now)
+
+    def picture(self, snapshot: ClusterSnapshot) -> TurnQuota:
+        """The books for those who ask, where there is but the default queue, too."""
+        if self.quota is not None:
+            return self.quota
+        quota = TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels)
+        self._cache.ledger.write_into(QueueBook(quota))
+        self._capacity = self._available(snapshot)
+        quota.begin(self._capacity, self._shares)
+        return quota
+
+    def refusal(self, candidate: Candidate) -> QueueRefusal | None:
+        """Why the queue does not let it be placed now; None where it does, for as much as `within` says."""
+        quota, queue = self.quota, candidate.governed_by
+        if queue == ROOT_QUEUE or not self.policy.enable:
+            return None
+        if quota is None:
+            return None if queue in self.tree.queues else self._unknown(queue)
+        against = self._rules.refused(candidate) if self._rules is not None and queue not in self._ruleless else None
+        if against is not None:
+            missing = against.reason is Reason.QUEUE_NOT_FOUND
+            return self._unknown(queue) if missing else QueueRefusal(against.reason, against.message)
+        asked = self._asked(candidate)
+        short = quota.short(queue, asked, self._own_claim(candidate))
+        if short and (ever := _never(quota, queue, asked)):
+            return lacking(queue, ever, ever=True)
+        return self._behind(quota, candidate) or (lacking(queue, short) if short else None)
+
+    def within(self, candidate: Candidate) -> Candidate:
+        """As many of its waiting pods as there is quota for, those it needs among them."""
+        quota, queue = self.quota, candidate.governed_by
+        if quota is None or queue == ROOT_QUEUE or candidate.needed >= candidate.pending:
+            return candidate
+        own = self._own_claim(candidate)
+        if not quota.short(queue, amounts_of(candidate), own):
+            return candidate
+        sets = candidate.workload.pod_sets
+        kept = self._needed(candidate)
+        taken = _sum(candidate, kept)
+        for index, pod_class in enumerate(candidate.classes):
+            low, high = kept[index], sets[index].count
+            while low < high:
+                middle = (low + high + 1) // 2
+                asked = joined({"": taken}, {"": cells_of(pod_class, middle - kept[index])})[""]
+                low, high = (low, middle - 1) if quota.short(queue, asked, own) else (middle, high)
+            taken = joined({"": taken}, {"": cells_of(pod_class, low - kept[index])})[""]
+            kept[index] = low
+        return cut(candidate, kept)
+
+    def admits(self, gang: Gang) -> bool:
+        """Whether a gang's queue takes work, and may ever have what it has, what is admitted and what the gang needs.
+
+        What others borrow at this moment does not count (Volcano's plugin capacity): it is taken back for pods, and a
+        gang that is not admitted has none.
+        """
+        quota, queue = self.quota, self.tree.queues.get(gang.queue or DEFAULT_QUEUE)
+        if quota is None:
+            return True
+        if queue is None or not self.tree.leaf(queue.name) or queue.state is not QueueState.OPEN:
+            return False
+        asked = cells(gang.min_resources.amounts)
+        for other in self._cache.gangs.admitted(gang.queue):
+            add(asked, cells(other.min_resources.amounts))
+        return not quota.potential_short(queue.name, {c: n + quota.used(queue.name, c) for c, n in asked.items()})
+
+    def preemption_rules(self, candidate: Candidate) -> QueueRules | None:
+        """The rules between queues for an eviction on its behalf; None where there is but one."""
+        quota, evicting = self.quota, self._cache.ledger.evicting
+        if quota is None:
+            return None
+        going = {queue: cells(evicting.of(queue)) for queue in evicting.queues if queue != ROOT_QUEUE}
+        before = joined(self._own_claim(candidate), going)
+        own, asked = candidate.governed_by, self._asked(candidate)
+        short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
+        contested = tuple(each.cell for each in short) or tuple(asked)
+        strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
+        return QueueRules(quota, own, asked, before, contested, strategies)
+
+    def may_reserve(self, candidate: Candidate) -> bool:
+        """Whether room may be kept for it while it is the head of its queue."""
+        queue = self.tree.queues.get(candidate.governed_by)
+        return queue is None or queue.order is not QueueOrder.BEST_EFFORT_FIFO
+
+    def _available(self, snapshot: ClusterSnapshot) -> dict[Cell, int]:
+        """What all queues share: the nodes' amounts less what work takes that no queue governs."""
+        ledger = self._cache.ledger
+        outside = (ledger.used(ROOT_QUEUE), ledger.claimed(ClaimKind.NOMINATED).of(ROOT_QUEUE))
+        return {
+            ("", name): max(0, total - sum(amounts.get(name, 0) for amounts in outside))
+            for name, total in snapshot.totals.items()
+        }
+
+    def _shares(self) -> Shares:
+        """Fair shares by what is used, nominated and waited for at this moment."""
+        demand: dict[str, dict[Cell, int]] = {}
+        for queue in self.tree.queues:
+            demand[queue] = cells(self._cache.ledger.counted(queue))
+        for candidate in self._backlog.candidates:
+            queue = candidate.governed_by
+            if queue in demand and self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:
+                demand[queue] = joined({"": demand[queue]}, {"": amounts_of(candidate)})[""]
+        return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
+
+    def _unknown(self, queue: str) -> QueueRefusal:
+        """Nobody wrote the queue, or nobody can read what they wrote."""
+        problem = self._cache.queues.problems.get(queue)
+        if problem is not None:
+            return QueueRefusal(Reason.QUEUE_INVALID, problem)
+        return QueueRefusal(Reason.QUEUE_NOT_FOUND, f'queue "{queue}" does not exist; create it, or name another')
+
+    def _behind(self, quota: TurnQuota, candidate: Candidate) -> QueueRefusal | None:
+        """In a queue that goes strictly one after the other: who is before it."""
+        queue = self.tree.queues.get(candidate.governed_by)
+        if queue is None or queue.order is not QueueOrder.STRICT_FIFO:
+            return None
+        head = self._head(quota, queue.name)
+        if head is None or head.subject == candidate.subject:
+            return None
+        detail = f"queue {queue.name} goes strictly one after the other, and {head.subject.text} is before it"
+        return QueueRefusal(Reason.QUEUE_ORDER, detail)
+
+    def _head(self, quota: TurnQuota, queue: str) -> Candidate | None:
+        """The first of a queue that waits still; one that can never run holds up nobody."""
+        line = self._lines.get(queue)
+        if line is None:
+            own = [each for each in self._backlog.candidates if each.governed_by == queue]
+            line = self._lines[queue] = sorted(own, key=_by_time, reverse=True)
+        waiting = self._backlog.by_subject
+        while line and (line[-1].subject not in waiting or _never(quota, queue, self._asked(line[-1]))):
+            line.pop()
+        return line[-1] if line else None
+
+    def _asked(self, candidate: Candidate) -> dict[Cell, int]:
+        """What it must have at once: all members it needs, or one of those above its minimum."""
+        if candidate.needed:
+            return amounts_of(needed_only(self._snapshot, candidate))
+        return cells_of(candidate.classes[0])
+
+    def _needed(self, candidate: Candidate) -> list[int]:
+        """How many pods of each set it needs."""
+        if not candidate.needed:
+            return [0] * len(candidate.classes)
+        uids = set(needed_only(self._snapshot, candidate).uids)
+        return [len(uids.intersection(pods.uids)) for pods in candidate.workload.pod_sets]
+
+    def _own_claim(self, candidate: Candidate) -> dict[str, dict[Cell, int]]:
+        """What is nominated for it already, which it does not need twice."""
+        claim = self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)
+        if claim is None:
+            return {}
+        total: dict[Cell, int] = {}
+        for pod in claim.pods:
+            total = joined({"": total}, {"": cells_of(pod.pod_class)})[""]
+        return {claim.queue: total}
+
+
+def _never(quota: TurnQuota, queue: str, asked: Mapping[Cell, int]) -> tuple[Shortage, ...]:
+    """What the queue may never have as queues are written; a cluster may grow."""
+    return tuple(each for each in quota.potential_short(queue, asked) if each.bound != CAPACITY)
+
+
+def _by_time(candidate: Candidate) -> tuple[float, str]:
+    return (candidate.workload.eligible_seconds, candidate.workload.uid)
+
+
+def _sum(candidate: Candidate, numbers: list[int]) -> dict[Cell, int]:
+    """What so many pods of each set ask for."""
+    total: dict[Cell, int] = {}
+    for pod_class, number in zip(candidate.classes, numbers, strict=True):
+        total = joined({"": total}, {"": cells_of(pod_class, number)})[""]
+    return total
