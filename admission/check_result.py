@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from admission.core.queue_rules import KnownQueue
 from model.priority import PriorityClass
 from model.profile import ColocationProfile
 
@@ -30,6 +31,10 @@ class CheckContext(Protocol):
         ...
 
     def classes(self) -> Mapping[str, PriorityClass]: ...
+
+    def queues(self) -> Mapping[str, KnownQueue] | None:
+        """By name; None while it is not known which there are."""
+        ...
 
     def node_labels(self) -> Mapping[str, Mapping[str, str]]:
         """By node."""

@@ -10,6 +10,7 @@ import msgspec
 from admission.check_result import CheckContext, CheckResult
 from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.profilecheck import check_profile
+from admission.queuecheck import check_deleted_queue, check_queue, check_quota_profile, check_volcano_group
 from kube.dialects import misread
 from kube.dialects.coverage.asking_pods import in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
@@ -28,7 +29,17 @@ from kube.dialects.koordinator.schedulerconfig import NAME as SCHEDULER_NAME
 from kube.dialects.koordinator.slosections import slo_sections
 from kube.dialects.unserved import KINDS as UNSERVED_KINDS
 from kube.dialects.unserved import UnservedKind, held_for_ever, in_metadata, kind_sentence
-from kube.objects import ClusterColocationProfile, ConfigMap, Metadata, NodeSLO
+from kube.objects import (
+    ClusterColocationProfile,
+    ConfigMap,
+    ElasticQuota,
+    ElasticQuotaProfile,
+    Metadata,
+    NodeSLO,
+    Queue,
+    VolcanoPodGroup,
+    VolcanoQueue,
+)
 from model.fault import ConfigurationFault
 
 T = TypeVar("T")
@@ -131,7 +142,7 @@ def check_job(source: _Job, surroundings: CheckContext) -> CheckResult:
     """What it names itself that nobody serves; nothing of a Job is refused. Its pods: `templates`."""
     where = _where("Job", source.metadata)
     held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
-    named = in_metadata(source.metadata, where)
+    named = in_metadata(source.metadata, where, queues=surroundings.queues() or ())
     return CheckResult((), (*([held] if held else ()), *(each.text for each in named)))
 
 
@@ -153,9 +164,21 @@ KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("config.koordinator.sh", "ClusterColocationProfile"): _of(ClusterColocationProfile, check_known_profile),
     ("scheduling.sigs.k8s.io", "PodGroup"): _of(_PodGroup, check_pod_group),
     ("batch", "Job"): _of(_Job, check_job),
+    ("sublet.dev", "Queue"): _of(Queue, check_queue),
+    ("scheduling.volcano.sh", "Queue"): _of(VolcanoQueue, check_queue),
+    ("scheduling.volcano.sh", "PodGroup"): _of(VolcanoPodGroup, check_volcano_group),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): _of(ElasticQuota, check_queue),
+    ("quota.koordinator.sh", "ElasticQuotaProfile"): _of(ElasticQuotaProfile, check_quota_profile),
     **{(kind.group, kind.kind): _unserved(kind) for kind in UNSERVED_KINDS},
 }
 """API group and kind → how an object is read, and its check."""
+
+DELETIONS: Mapping[tuple[str, str], tuple[type, Check]] = {
+    ("sublet.dev", "Queue"): _of(Queue, check_deleted_queue),
+    ("scheduling.volcano.sh", "Queue"): _of(VolcanoQueue, check_deleted_queue),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): _of(ElasticQuota, check_deleted_queue),
+}
+"""The same of an object that is to be deleted."""
 
 
 def check(group: str, kind: str, raw: bytes, old: bytes | None, surroundings: CheckContext) -> CheckResult | None:
@@ -172,6 +195,17 @@ def check(group: str, kind: str, raw: bytes, old: bytes | None, surroundings: Ch
     known = set(_checked(group, kind, old, surroundings).refusals)
     refusals = tuple(each for each in found.refusals if each not in known)
     return CheckResult(refusals, (*(each for each in found.refusals if each in known), *found.warnings))
+
+
+def check_deleted(group: str, kind: str, raw: bytes, surroundings: CheckContext) -> CheckResult | None:
+    """What is found about the deletion of an object; None for a kind whose deletion nobody checks."""
+    if (group, kind) not in DELETIONS:
+        return None
+    type_, checks = DELETIONS[group, kind]
+    try:
+        return checks(msgspec.json.decode(raw, type=type_, strict=False), surroundings)
+    except msgspec.ValidationError:
+        return CheckResult()  # one that cannot be read is best deleted
 
 
 def _checked(group: str, kind: str, raw: bytes, surroundings: CheckContext) -> CheckResult:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from admission.core.advice import advised
 from admission.core.validate import PodClaims
 from kube.dialects import misread, unserved
 from kube.dialects.coverage.asking_pods import in_pod
 from kube.dialects.coverage.rows import Asked, sentence
-from kube.dialects.unserved import Unserved
+from kube.dialects.queues.membership import names_unknown
 from kube.dialects.upstream.amounts import amounts_of
 from kube.objects import Pod
 
@@ -24,10 +26,10 @@ def claims(pod: Pod) -> PodClaims:
     return PodClaims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
 
 
-def told(pod: Pod, old: Pod | None) -> tuple[str, ...]:
-    """What a pod asks for is settled when it is made, and so told once."""
+def told(pod: Pod, old: Pod | None, queues: Collection[str] | None = None) -> tuple[str, ...]:
+    """What a pod asks for is settled when it is made, and so told once; `queues` are those there are, None: unknown."""
     where = name_of(pod)
-    return (*_unmet(pod, old), *_unserved(pod, old), *(advice(pod, where) if old is None else ()))
+    return (*_unmet(pod, old), *_unserved(pod, old, queues), *(advice(pod, where) if old is None else ()))
 
 
 def advice(pod: Pod, where: str) -> tuple[str, ...]:
@@ -36,22 +38,27 @@ def advice(pod: Pod, where: str) -> tuple[str, ...]:
     return advised(claims(pod), (*amounts.containers, *amounts.init), where)
 
 
-def told_of_template(pod: Pod, where: str, place: str) -> tuple[str, ...]:
+def told_of_template(pod: Pod, where: str, place: str, queues: Collection[str] | None = None) -> tuple[str, ...]:
     """Of pods made of the template that stands at `place` of the object `where`."""
     asked = in_pod(pod.metadata, pod.spec)
     unmet = (Asked(each.row, tuple(f"{place}.{inner}" for inner in each.places)) for each in asked)
-    named = _named(pod, where, f"{place}.")
-    return (*(sentence(where, each) for each in unmet), *(each.text for each in named))
+    return (*(sentence(where, each) for each in unmet), *_named(pod, where, queues, f"{place}."))
 
 
-def _unserved(pod: Pod, old: Pod | None) -> tuple[str, ...]:
+def _unserved(pod: Pod, old: Pod | None, queues: Collection[str] | None) -> tuple[str, ...]:
     """Queues and groups nobody serves, and what cannot be read; of a change what it did not say before."""
-    known = {each.text for each in _named(old, name_of(pod))} if old else set()
-    return tuple(each.text for each in _named(pod, name_of(pod)) if each.text not in known)
+    known = set(_named(old, name_of(pod), queues)) if old else set()
+    return tuple(each for each in _named(pod, name_of(pod), queues) if each not in known)
 
 
-def _named(pod: Pod, where: str, prefix: str = "") -> tuple[Unserved, ...]:
-    return (*unserved.in_metadata(pod.metadata, where, prefix), *misread.in_metadata(pod.metadata, where, prefix))
+def _named(pod: Pod, where: str, queues: Collection[str] | None, prefix: str = "") -> tuple[str, ...]:
+    metadata = pod.metadata
+    found = (
+        *unserved.in_metadata(metadata, where, prefix, queues or ()),
+        *misread.in_metadata(metadata, where, prefix),
+    )
+    absent = "" if queues is None else names_unknown(metadata, where, queues, prefix)
+    return (*(each.text for each in found), *([absent] if absent else ()))
 
 
 def _unmet(pod: Pod, old: Pod | None) -> tuple[str, ...]:

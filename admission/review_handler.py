@@ -18,14 +18,22 @@ _KNOWN_KINDS = frozenset({"Pod", "Eviction", *(kind for _, kind in KINDS)})
 
 
 class ReviewHandler:
-    """`look_for` makes a namespace known, as far as it can be."""
+    """`look_for` makes a namespace known, as far as it can be, `look_for_parent` the parent of a queue, by API group,
+    kind and content.
+    """
 
     def __init__(
-        self, reviewer: Reviewer, evictions: EvictionReviewer, look_for: Callable[[str], Awaitable[None]], meter: Meter
+        self,
+        reviewer: Reviewer,
+        evictions: EvictionReviewer,
+        look_for: Callable[[str], Awaitable[None]],
+        look_for_parent: Callable[[str, str, bytes], Awaitable[None]],
+        meter: Meter,
     ) -> None:
         self._reviewer = reviewer
         self._evictions = evictions
         self._look_for = look_for
+        self._look_for_parent = look_for_parent
         self._meter = meter
 
     async def handle(self, path: str, body: bytes) -> Reply:
@@ -51,6 +59,8 @@ class ReviewHandler:
             return await self._evictions.answer(request)
         if path == Path.MUTATE_POD and request.namespace:
             await self._look_for(request.namespace)
+        if path == Path.VALIDATE_OBJECT:
+            await self._look_for_parent(request.kind.group, request.kind.kind, bytes(request.object))
         return self._reviewer.answer(path, request)
 
     def _tell(self, answer: ReviewAnswer) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -19,13 +19,14 @@ from admission.check_result import CheckContext, CheckResult
 from admission.core.jsonpatch import difference
 from admission.core.mutate import DRAWS, Mutation, MutationPolicy, MutationStep, PodFacts, created
 from admission.core.validate import PodRules, violations
-from admission.documents import check
+from admission.documents import check, check_deleted
 from admission.pod_warnings import claims
 from admission.templates import Template, defaulted, holds, template_of
 from kube.dialects.documents.document import too_deep
 from kube.objects import Pod
 from kube.podmerge import merge_pod
 from model.fault import ConfigurationFault
+from model.queue import DEFAULT_QUEUE
 from model.reason import Reason, words
 
 API_VERSION = "admission.k8s.io/v1"
@@ -159,10 +160,11 @@ class Reviewer:
 
     def answer(self, path: Path, request: ReviewRequest) -> ReviewAnswer:
         """Raises Malformed where the request holds no object of the kind it speaks of."""
-        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource not in _LOOKED_AT[path]:
+        deleted = request.operation == "DELETE" and path is Path.VALIDATE_OBJECT
+        if not (deleted or request.operation in ("CREATE", "UPDATE")) or request.sub_resource not in _LOOKED_AT[path]:
             return ReviewAnswer(request)
         try:
-            return self._answers[path](request)
+            return self._validate_deletion(request) if deleted else self._answers[path](request)
         except RecursionError:
             return _too_deep(request)
         except (msgspec.MsgspecError, UnicodeError) as error:
@@ -193,11 +195,15 @@ class Reviewer:
             found = violations(claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return ReviewAnswer(request, "; ".join(found), () if found else pod_warnings.told(pod, old))
+        return ReviewAnswer(request, "; ".join(found), () if found else pod_warnings.told(pod, old, self._queues()))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
         return namespace in self._rules.excluded_namespaces or _MIRROR in (pod.metadata.annotations or {})
+
+    def _validate_deletion(self, request: ReviewRequest) -> ReviewAnswer:
+        found = check_deleted(request.kind.group, request.kind.kind, bytes(request.old_object), self._surroundings)
+        return ReviewAnswer(request) if found is None else ReviewAnswer(request, "; ".join(found.refusals))
 
     def _validate_object(self, request: ReviewRequest) -> ReviewAnswer:
         old = bytes(request.old_object) if request.operation == "UPDATE" else None
@@ -223,11 +229,16 @@ class Reviewer:
         made = msgspec.convert(mutation.pod, Pod, strict=False)
         try:
             found = [mutation.refusal] if mutation.refusal else violations(claims(made), None, self._rules)
-            told = pod_warnings.told_of_template(written, template.where, template.place)
+            told = pod_warnings.told_of_template(written, template.where, template.place, self._queues())
             advice = () if found else pod_warnings.advice(made, template.where)
         except ConfigurationFault as fault:
             found, told, advice = [str(fault)], (), ()
         return (*(f"{template.where}: its pods are refused: {each}" for each in found), *told, *advice)
+
+    def _queues(self) -> Collection[str] | None:
+        """The names of all queues; None while they are not known."""
+        known = self._surroundings.queues()
+        return None if known is None else {DEFAULT_QUEUE, *known}
 
     def _unknown_class(self, spec: Mapping[str, Any]) -> str:
         """The API server refuses such pods before it asks anybody; empty where the class is there, or none is named."""

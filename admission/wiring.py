@@ -124,7 +124,8 @@ class _Program:
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
         agents = f"system:serviceaccount:{options.namespace}:{_AGENTS}"
         evictions = EvictionReviewer(agents, self._view.find_pod)
-        self._handler = ReviewHandler(reviewer, evictions, self._view.look_for, self._metrics)
+        view = self._view
+        self._handler = ReviewHandler(reviewer, evictions, view.look_for, view.look_for_parent, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
         self._leadership: Leadership | None = None
 

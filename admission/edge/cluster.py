@@ -1,4 +1,4 @@
-"""Cluster objects that admission decides by: profiles, namespaces, priority classes and nodes, watched.
+"""Cluster objects that admission decides by: profiles, namespaces, priority classes, queues and nodes, watched.
 
 Answers come from the last state that was seen, however old: a profile from a minute ago is better than none. Without
 the definition of ClusterColocationProfile there are none. A pod that is to be evicted is read each time.
@@ -14,9 +14,12 @@ import msgspec
 import structlog
 
 from admission.core.evictions import StoredPod
+from admission.core.queue_rules import KnownQueue
+from admission.known_queues import KnownQueues
 from kube import objects
 from kube.client import KubeClient, decode, path_of
 from kube.dialects.koordinator import profiles
+from kube.dialects.queues.reading import QueueObject, read
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
@@ -47,6 +50,25 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _PodSpec = _PodSpec()
 
 
+QUEUES: Mapping[tuple[str, str], tuple[str, type[Any]]] = {
+    ("sublet.dev", "Queue"): ("sublet.dev/v1alpha1/queues", objects.Queue),
+    ("scheduling.volcano.sh", "Queue"): ("scheduling.volcano.sh/v1beta1/queues", objects.VolcanoQueue),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): (
+        "scheduling.sigs.k8s.io/v1alpha1/elasticquotas",
+        objects.ElasticQuota,
+    ),
+}
+"""API group and kind → path and type of objects that are queues."""
+
+
+def _read_queue(raw: bytes, type_: type[Any]) -> QueueObject | None:
+    """None for what is no such object, which the review says."""
+    try:
+        return read(msgspec.json.decode(raw, type=type_, strict=False))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
 class ClusterView:
     """admission.check_result.Surroundings."""
 
@@ -65,16 +87,20 @@ class ClusterView:
                 client, "scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass, on_change=self._class_changed
             ),
         )
+        self._known_queues = KnownQueues()
+        self._queues: tuple[Informer[Any], ...] = tuple(
+            Informer(client, path, kind, on_change=self._known_queues.apply) for path, kind in QUEUES.values()
+        )
         self._namespaces = Informer(client, "v1/namespaces", objects.Namespace)
         self._nodes = Informer(client, "v1/nodes", objects.Node)
 
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What has to run for the view to stay fresh."""
-        return [informer.run() for informer in self._all]
+        return [informer.run() for informer in (*self._all, *self._queues)]
 
     @property
     def synced(self) -> bool:
-        """Whether everything was seen once."""
+        """Whether everything was seen once that pods are changed by; queues are not waited for."""
         return all(informer.synced.is_set() for informer in self._all)
 
     @property
@@ -92,6 +118,10 @@ class ClusterView:
     def classes(self) -> Mapping[str, PriorityClass]:
         return self._classes
 
+    def queues(self) -> Mapping[str, KnownQueue] | None:
+        known = all(informer.synced.is_set() for informer in self._queues)
+        return self._known_queues.view() if known else None
+
     def node_labels(self) -> Mapping[str, Mapping[str, str]]:
         return {name: node.metadata.labels or {} for name, node in self._nodes.items.items()}
 
@@ -106,6 +136,22 @@ class ClusterView:
             log.warning("namespace not found", namespace=namespace, error=str(error) or "no answer in time")
             return
         self._namespaces.items.setdefault(namespace, found)
+
+    async def look_for_parent(self, group: str, kind: str, raw: bytes) -> None:
+        """Ask for the parent that a queue names and that is not known: one is often made right before the other."""
+        if (group, kind) not in QUEUES:
+            return
+        path, type_ = QUEUES[group, kind]
+        written = _read_queue(raw, type_)
+        parent = written.queue.parent if written is not None and written.queue is not None else ""
+        if written is None or not parent or parent in self._known_queues.view():
+            return
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                at = path_of(path, namespace=written.metadata.namespace or None, name=parent)
+                self._known_queues.add(await self._client.get(at, type_))
+        except (KubernetesFault, TimeoutError) as error:
+            log.info("parent of a queue not found", queue=written.where, error=str(error) or "no answer in time")
 
     async def find_pod(self, namespace: str, name: str) -> StoredPod:
         """As it is stored: without a resourceVersion the API server asks etcd, and not its own copy."""

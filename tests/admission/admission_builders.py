@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from admission.core.mutate import Mutation, MutationPolicy, PodFacts, created
+from admission.core.queue_rules import KnownQueue
 from kube.dialects.koordinator.profiles import ANNOTATION_SKIP_RESOURCES
 from kube.dialects.koordinator.profiles import profile as read_profile
 from kube.objects import ClusterColocationProfile, Metadata
@@ -75,6 +76,7 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {"batch": COLOCATED, "default": {}}
         self._profiles = profiles
         self._nodes = nodes or {}
+        self.known: Mapping[str, KnownQueue] | None = {}
 
     def profiles(self) -> tuple[ColocationProfile, ...]:
         return self._profiles
@@ -84,6 +86,9 @@ class Cluster:
 
     def classes(self) -> Mapping[str, PriorityClass]:
         return CLASSES
+
+    def queues(self) -> Mapping[str, KnownQueue] | None:
+        return self.known
 
     def node_labels(self) -> Mapping[str, Mapping[str, str]]:
         return self._nodes

@@ -74,8 +74,8 @@ UNMET: dict[str, tuple[str, str, bytes, str]] = {
     "a profile": (
         "config.koordinator.sh",
         "ClusterColocationProfile",
-        b'{"metadata":{"name":"p"},"spec":{"labels":{"quota.scheduling.koordinator.sh/name":"a"}}}',
-        "ClusterColocationProfile p: nothing acts on spec.labels[quota.scheduling.koordinator.sh/name] yet",
+        b'{"metadata":{"name":"p"},"spec":{"labels":{"quota.scheduling.koordinator.sh/tree-id":"a"}}}',
+        "ClusterColocationProfile p: nothing acts on spec.labels[quota.scheduling.koordinator.sh/tree-id] yet",
     ),
     "a PodGroup": (
         "scheduling.sigs.k8s.io",

@@ -10,11 +10,13 @@ from admission_builders import BATCH, Cluster, profile, raw_pod
 
 from admission.core.evictions import StoredPod
 from admission.core.mutate import MutationPolicy
+from admission.core.queue_rules import KnownQueue
 from admission.core.validate import PodRules
 from admission.evictions import EvictionReviewer
 from admission.ports import Reply
 from admission.review_handler import ReviewHandler
 from admission.reviewer import Reviewer
+from model.queue import Queue
 
 
 class Meter:
@@ -41,8 +43,13 @@ def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) ->
         """As the API server would know it."""
         known.namespaces.setdefault(name, {"koordinator.sh/enable-colocation": "true"})
 
+    async def look_for_parent(group: str, kind: str, raw: bytes) -> None:
+        """As the API server would know it."""
+        if (group, kind) == ("sublet.dev", "Queue"):
+            known.known = {"org": KnownQueue(Queue("org"), "Queue org")}
+
     evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
-    handler = ReviewHandler(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
+    handler = ReviewHandler(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, look_for_parent, meter)
     return asyncio.run(handler.handle(path, body))
 
 
@@ -62,6 +69,16 @@ def test_a_changed_pod() -> None:
 def test_a_namespace_that_is_not_known_yet_is_asked_for() -> None:
     """A pod is often faster than the watch."""
     assert b"patch" in ask("/mutate-pod", review(namespace="new"), Meter()).body
+
+
+def test_a_parent_that_is_not_known_yet_is_asked_for() -> None:
+    """Both are often made by one command."""
+    queue = {"metadata": {"name": "a"}, "spec": {"parent": "org"}}
+    kind = {"group": "sublet.dev", "kind": "Queue"}
+    request = {"uid": "u", "kind": kind, "operation": "CREATE", "name": "a", "object": queue}
+    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    meter = Meter()
+    assert (ask("/validate-object", body, meter).status, meter.reviews) == (200, [("Queue", "allowed")])
 
 
 def test_a_refusal() -> None:

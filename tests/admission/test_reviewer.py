@@ -10,10 +10,12 @@ import pytest
 from admission_builders import BATCH, Cluster, profile, raw_container, raw_pod
 
 from admission.core.mutate import MutationPolicy
+from admission.core.queue_rules import KnownQueue
 from admission.core.validate import PodRules
 from admission.reviewer import Malformed, Path, Reviewer, read
 from embedded.apiserver.admission.review import verdict
 from embedded.apiserver.apimachinery.json_patch import json_patch
+from model.queue import Queue
 from model.resources import BATCH_CPU
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
@@ -200,10 +202,42 @@ def test_what_nobody_acts_on_is_a_warning() -> None:
 
 def test_a_change_warns_of_what_is_new() -> None:
     """Whoever labels a pod is not told again of what stands there since it was created."""
-    old = raw_pod(labels={"quota.scheduling.koordinator.sh/name": "a"})
-    new = raw_pod(labels={"quota.scheduling.koordinator.sh/name": "b", "koordinator.sh/core-sched-group-id": "g"})
+    old = raw_pod(labels={"quota.scheduling.koordinator.sh/tree-id": "a"})
+    new = raw_pod(labels={"quota.scheduling.koordinator.sh/tree-id": "b", "koordinator.sh/core-sched-group-id": "g"})
     (told,) = ask(Path.VALIDATE_POD, new, operation="UPDATE", oldObject=old)["warnings"]
     assert "metadata.labels[koordinator.sh/core-sched-group-id]" in told
+
+
+def test_a_queue_that_is_not_there() -> None:
+    """Told of a pod and of a template, once queues are known; Kueue's word is served by a queue of that name."""
+    known = Cluster()
+    known.known = {"team-a": KnownQueue(Queue("team-a"), "Queue team-a")}
+    named = {"sublet.dev/queue": "team-b", "kueue.x-k8s.io/queue-name": "team-c"}
+    (unserved, absent) = ask(Path.VALIDATE_POD, raw_pod(labels=named), known)["warnings"]
+    assert "metadata.labels[kueue.x-k8s.io/queue-name]=team-c yet" in unserved
+    assert absent == (
+        "Pod batch/job-: metadata.labels[sublet.dev/queue] is team-b, and there is no queue of that name: "
+        "pods wait until there is"
+    )
+    served = {"sublet.dev/queue": "team-b", "kueue.x-k8s.io/queue-name": "team-a"}
+    for labels in (served, {"sublet.dev/queue": "default"}, {"sublet.dev/queue": "team-a"}):
+        assert "warnings" not in ask(Path.VALIDATE_POD, raw_pod(labels=labels), known)
+    known.known = None
+    assert "warnings" not in ask(Path.VALIDATE_POD, raw_pod(labels={"sublet.dev/queue": "team-b"}), known)
+
+
+def test_a_queue_that_is_deleted() -> None:
+    """The old object is judged, since there is no new one; the deletion of other kinds passes."""
+    known = Cluster()
+    known.known = {"a": KnownQueue(Queue("a"), "Queue a", running=1)}
+    old = {"metadata": {"name": "a"}}
+    asked = {"operation": "DELETE", "oldObject": old, "kind": {"group": "sublet.dev", "kind": "Queue"}}
+    answer = ask(Path.VALIDATE_OBJECT, None, known, **asked)
+    assert not answer["allowed"] and answer["status"]["message"].startswith("Queue a: 1 job that runs in it")
+    assert ask(Path.VALIDATE_OBJECT, None, Cluster(), **asked)["allowed"]
+    other = {**asked, "kind": {"group": "", "kind": "ConfigMap"}}
+    assert ask(Path.VALIDATE_OBJECT, None, known, **other)["allowed"]
+    assert ask(Path.VALIDATE_POD, None, known, **asked)["allowed"]
 
 
 def test_an_lsr_pod_is_told_that_no_cpus_are_bound() -> None:

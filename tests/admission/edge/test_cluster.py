@@ -152,3 +152,52 @@ def test_a_namespace_that_the_watch_has_not_shown_is_asked_for(tmp_path: Path) -
         assert api.asked.count("/api/v1/namespaces/new") == 1
 
     play(tmp_path, api, scene)
+
+
+QUEUES = "/apis/sublet.dev/v1alpha1/queues"
+QUOTAS = "/apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas"
+
+
+def names(view: ClusterView) -> list[str] | None:
+    found = view.queues()
+    return None if found is None else sorted(found)
+
+
+def test_queues(tmp_path: Path) -> None:
+    """Of every kind that is served; changes and deletions follow."""
+    api = Api()
+    api.collections[QUEUES] = [named("a", spec={"weight": 2}), named("bad", spec={"weight": 0})]
+    api.collections[QUOTAS] = [named("q", metadata={"namespace": "team"})]
+
+    async def scene(view: ClusterView) -> None:
+        await until(lambda: names(view) == ["a", "q"])
+        await until(lambda: QUEUES in api.events)
+        api.events[QUEUES].put_nowait({"type": "DELETED", "object": named("a")})
+        await until(lambda: names(view) == ["q"])
+
+    play(tmp_path, api, scene)
+
+
+def test_a_parent_that_is_asked_for(tmp_path: Path) -> None:
+    """Only where a queue names one that is not known; one that is not there, or no queue at all, asks for nothing more."""
+    api = Api()
+    api.collections[QUEUES] = [named("org", hidden=True)]
+    team = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/team/elasticquotas"
+    api.collections[team] = [named("top", metadata={"namespace": "team"})]
+
+    async def scene(view: ClusterView) -> None:
+        await until(lambda: names(view) == [])
+        api.asked.clear()
+        await view.look_for_parent("sublet.dev", "Queue", b'{"metadata":{"name":"a"},"spec":{"parent":"org"}}')
+        await view.look_for_parent("sublet.dev", "Queue", b'{"metadata":{"name":"b"},"spec":{"parent":"org"}}')
+        await view.look_for_parent("sublet.dev", "Queue", b'{"metadata":{"name":"c"},"spec":{"parent":"gone"}}')
+        await view.look_for_parent("sublet.dev", "Queue", b'{"metadata":{"name":"d"}}')
+        await view.look_for_parent("sublet.dev", "Queue", b"null")
+        await view.look_for_parent("", "ConfigMap", b"{}")
+        label = "quota.scheduling.koordinator.sh/parent"
+        quota = {"metadata": {"name": "q", "namespace": "team", "labels": {label: "top"}}}
+        await view.look_for_parent("scheduling.sigs.k8s.io", "ElasticQuota", msgspec.json.encode(quota))
+        asked = [path for path in api.asked if path.rpartition("/")[2] in ("org", "gone", "top")]
+        assert asked == [f"{QUEUES}/org", f"{QUEUES}/gone", f"{team}/top"] and names(view) == ["org", "top"]
+
+    play(tmp_path, api, scene)
