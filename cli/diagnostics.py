@@ -15,7 +15,9 @@ import msgspec
 from model.decision import Decision
 from model.fault import ConfigurationFault, PeerFault
 from model.placement import Scored, ScoreTerm
+from model.queue import JobAccount, QueueAccount, QueueStanding
 from view.answers import EvictionsAnswer, GangAnswer, GangExplained, LimitAnswer, NodeAnswer, PendingAnswer, PodAnswer
+from wire import queue_codec
 from wire.codec import decision_from_wire, usage_from_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
 
@@ -132,6 +134,9 @@ class SchedulerDiagnosticsClient:
             nominated_node=answer.nominated_node,
             unserved=tuple(answer.unserved),
             scored=_scored(answer) if answer.scores else None,
+            queue=answer.queue,
+            stage=answer.stage,
+            shortages=tuple(map(queue_codec.shortage_from_wire, answer.shortages)),
         )
 
     def gang(self, namespace: str, name: str) -> GangExplained:
@@ -146,12 +151,30 @@ class SchedulerDiagnosticsClient:
             preemption=_decision(answer, "preemption"),
             nearest=answer.nearest,
             nominated_nodes=dict(answer.nominated_nodes),
+            queue=answer.queue,
+            stage=answer.stage,
+            shortages=tuple(map(queue_codec.shortage_from_wire, answer.shortages)),
         )
 
     def gangs(self) -> tuple[GangAnswer, ...]:
         """All gangs."""
         answer = _ask(self._stub.ListGangs, scheduler_pb2.ListGangsRequest(), self._timeout, self._where)
         return tuple(_gang(gang) for gang in answer.gangs)
+
+    def queues(self) -> tuple[QueueStanding, ...]:
+        """All queues, those above before those below."""
+        answer = _ask(self._stub.ListQueues, scheduler_pb2.ListQueuesRequest(), self._timeout, self._where)
+        return tuple(map(queue_codec.standing_from_wire, answer.queues))
+
+    def queue(self, name: str) -> QueueAccount:
+        """A queue with its loans and whoever waits in it."""
+        request = scheduler_pb2.ExplainQueueRequest(name=name)
+        return queue_codec.queue_from_wire(_ask(self._stub.ExplainQueue, request, self._timeout, self._where))
+
+    def job(self, namespace: str, name: str) -> JobAccount:
+        """A gang, the pods of a controller, or a pod: where it stands, and what it waits for."""
+        request = scheduler_pb2.ExplainJobRequest(namespace=namespace, name=name)
+        return queue_codec.job_from_wire(_ask(self._stub.ExplainJob, request, self._timeout, self._where))
 
 
 def _gang(gang: scheduler_pb2.Gang) -> GangAnswer:

@@ -108,6 +108,26 @@ def up(
             rich_help_panel=_NODES,
         ),
     ] = 0,
+    resources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource",
+            metavar="NAME=QUANTITY",
+            help="What each simulated node has, such as nvidia.com/gpu=8, cpu=96 (32 without) or memory=1Ti (128Gi); "
+            "repeat.",
+            rich_help_panel=_NODES,
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="K=V[,V…]",
+            help="A label of each simulated node, such as pool=a100; several values are given to the nodes in turn, so "
+            "that they form pools; repeat.",
+            rich_help_panel=_NODES,
+        ),
+    ] = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -213,6 +233,8 @@ def up(
         listen=listen,
         state_dir=state_dir,
         simulated_nodes=simulated_nodes,
+        simulated_resources=tuple(resources or ()),
+        simulated_labels=tuple(labels or ()),
         trace=trace,
         bare=bare,
         images=images,

@@ -6,6 +6,7 @@ import msgspec
 
 from model.decision import Decision
 from model.placement import Scored
+from model.queue import QuotaShortage
 from model.report import Usage
 
 
@@ -68,7 +69,9 @@ class EvictionsAnswer(msgspec.Struct, frozen=True):
 class PodAnswer(msgspec.Struct, frozen=True):
     """What the scheduler says about a pod; `node` is empty while it waits, `queue_position` 0 when not queued.
 
-    `scored` is why a lone pod has its node, None where that is not known any more."""
+    `scored` is why a lone pod has its node, None where that is not known any more. `stage` is where it waits, and
+    `shortages` are those of its queue's quota.
+    """
 
     namespace: str
     name: str
@@ -82,6 +85,9 @@ class PodAnswer(msgspec.Struct, frozen=True):
     nominated_node: str = ""
     unserved: tuple[str, ...] = ()
     scored: Scored | None = None
+    queue: str = ""
+    stage: str = ""
+    shortages: tuple[QuotaShortage, ...] = ()
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
@@ -100,7 +106,7 @@ class GangAnswer(msgspec.Struct, frozen=True):
 
 
 class GangExplained(msgspec.Struct, frozen=True):
-    """What the scheduler says about a gang; `nominated_nodes` are pod → node."""
+    """What the scheduler says about a gang; `nominated_nodes` are pod → node, `stage` and `shortages` as of a pod."""
 
     gang: GangAnswer
     queue_position: int
@@ -109,3 +115,6 @@ class GangExplained(msgspec.Struct, frozen=True):
     preemption: Decision | None
     nearest: str
     nominated_nodes: dict[str, str]
+    queue: str = ""
+    stage: str = ""
+    shortages: tuple[QuotaShortage, ...] = ()

@@ -18,6 +18,25 @@ RIVALS = {
     "crane-agent": "Crane's agent",
 }
 """Workloads that lend the same resources, or serve the same scheduler name."""
+QUEUEING = {
+    "volcano-scheduler": (
+        "Volcano's scheduler",
+        "pods of schedulerName volcano would be placed by two",
+        "leave volcano out of profiles[].names and scheduler_names",
+    ),
+    "volcano-controllers": (
+        "Volcano's controllers",
+        "its Queues and PodGroups are read only: their status is Volcano's",
+        "",
+    ),
+    "kueue-controller-manager": ("Kueue", "its objects are not read: a job that names both needs room in both", ""),
+    "koord-manager": (
+        "Koordinator's quota controllers",
+        "ElasticQuotas are read only: their status is Koordinator's",
+        "",
+    ),
+}
+"""Workloads that act on queues: what they are, what follows, and what to do."""
 DEFINITIONS = (
     "clustercolocationprofiles.config.koordinator.sh",
     "nodemetrics.slo.koordinator.sh",
@@ -45,7 +64,8 @@ class CheckedCluster(msgspec.Struct, frozen=True):
 
 def findings(facts: CheckedCluster) -> tuple[Finding, ...]:
     """In the order in which an installation would meet them."""
-    return (_version(facts), *_nodes(facts), _permissions(facts), _policy(facts), _definitions(facts), *_others(facts))
+    of_cluster = (_version(facts), *_nodes(facts), _permissions(facts), _policy(facts), _definitions(facts))
+    return (*of_cluster, *_others(facts), *_queueing(facts))
 
 
 def _version(facts: CheckedCluster) -> Finding:
@@ -105,3 +125,13 @@ def _others(facts: CheckedCluster) -> Iterator[Finding]:
         yield Finding("other colocation", f"batch resources on {shown}", effect, Severity.REFUSED, "find out who")
     else:
         yield Finding("other colocation", "none")
+
+
+def _queueing(facts: CheckedCluster) -> Iterator[Finding]:
+    """Others that act on the queues that are read here; what we write is left to them."""
+    found = [each for each in facts.workloads if each.partition("/")[2] in QUEUEING]
+    for each in found:
+        what, effect, fix = QUEUEING[each.partition("/")[2]]
+        yield Finding("other queueing", f"{what} ({each})", effect, Severity.LIMITED, fix)
+    if not found:
+        yield Finding("other queueing", "none")

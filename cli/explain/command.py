@@ -1,4 +1,4 @@
-"""`sublet explain node|pod|gang|limit|evictions`: the record behind a number, from the program that decided it."""
+"""`sublet explain`: the record behind a number, from the program that decided it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from cli.access import (
     scheduler_at,
 )
 from cli.embedded_cluster import read_endpoints
+from cli.explain.queue_text import job_text, queue_text
 from cli.explain.text import evictions_text, gang_text, limits_text, node_text, pod_text
 from cli.formats import TextFormat, TextOption
 from model.fault import ConfigurationFault, Fault, PeerFault
 from view.lending_cause import Lending
 from view.lending_cause import lending as lending_of
+from view.queue_rows import queue_report
 
 if TYPE_CHECKING:
     pass
@@ -107,6 +109,45 @@ def gang(
     address = scheduler_address(directory, scheduler)
     answer = scheduler_at(address, ca, token_file, server_name).gang(namespace, name)
     _print(answer, output, gang_text(answer, time.time()))
+
+
+@app.command()
+def queue(
+    name: Annotated[str, typer.Argument(help="The queue.")],
+    scheduler: SchedulerOption = "",
+    ca: CaOption = None,
+    token_file: TokenOption = None,
+    server_name: ServerNameOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: TextOption = TextFormat.TEXT,
+) -> None:
+    """What a queue may have and has, who lends to it and what it lends, and who waits in it and why."""
+    address = scheduler_address(directory, scheduler)
+    answer = scheduler_at(address, ca, token_file, server_name).queue(name)
+    _print(queue_report(answer), output, queue_text(answer))
+
+
+@app.command()
+def job(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAMESPACE/]NAME", help="A gang, a controller such as a Job, or a pod; the first there is."
+        ),
+    ],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    scheduler: SchedulerOption = "",
+    ca: CaOption = None,
+    token_file: TokenOption = None,
+    server_name: ServerNameOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: TextOption = TextFormat.TEXT,
+) -> None:
+    """The queue and the place of a job, the stage it waits in with quantities, and who is ahead of it."""
+    namespace, name = _name("job", namespace, name)
+    address = scheduler_address(directory, scheduler)
+    answer = scheduler_at(address, ca, token_file, server_name).job(namespace, name)
+    _print(answer, output, job_text(answer, time.time()))
 
 
 @app.command()

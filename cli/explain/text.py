@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
+from cli.explain.decision_text import dated
+from cli.explain.queue_text import waiting_text
 from cli.tables import aligned
 from model import explain
-from model.decision import Decision
 from model.placement import Scored
 from model.quantity import format_bytes, format_millis
 from model.report import Usage
@@ -95,7 +94,8 @@ def gang_text(answer: GangExplained, now: float) -> str:
 
 def _waiting(answer: PodAnswer | GangExplained) -> list[str]:
     """What is said of one that waits, nothing of any other."""
-    told = [f"  number {answer.queue_position} in the queue"] if answer.queue_position else []
+    told = [f"  {line}" for line in waiting_text(answer.queue, answer.stage, answer.shortages)]
+    told += [f"  number {answer.queue_position} in the queue"] if answer.queue_position else []
     said = answer.decision.detail if answer.decision else ""
     if answer.message and answer.message not in said:  # the record below ends with its words
         told.append(f"  {answer.message}")
@@ -104,16 +104,7 @@ def _waiting(answer: PodAnswer | GangExplained) -> list[str]:
 
 def _reasons(answer: PodAnswer | GangExplained, now: float) -> str:
     known = [decision for decision in (answer.decision, answer.preemption) if decision is not None]
-    return "\n\n".join(_dated(decision, now) for decision in known) or "no decision about it is known"
-
-
-def _dated(decision: Decision, now: float) -> str:
-    """What was found at the last attempt need not hold any more, so its time stands beside it."""
-    told = explain.lines(decision)
-    if decision.at_seconds:
-        at = datetime.fromtimestamp(decision.at_seconds, UTC)
-        told.append(f"  decided at {at:%Y-%m-%dT%H:%M:%SZ}, {max(now - decision.at_seconds, 0):.0f} s ago")
-    return "\n".join(told)
+    return "\n\n".join(dated(decision, now) for decision in known) or "no decision about it is known"
 
 
 def limits_text(answers: tuple[LimitAnswer, ...]) -> str:

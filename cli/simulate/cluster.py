@@ -18,7 +18,7 @@ from cli.tables import aligned
 from model.fault import ConfigurationFault
 from view.cluster_outcome import Outcome, tables
 
-_QUEUES = {"Queue", "ElasticQuota", "ClusterQueue", "LocalQueue", "ResourceFlavor"}
+_QUEUES = {"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "ElasticQuotaProfile"}
 
 
 def simulate_cluster(
@@ -37,26 +37,39 @@ def simulate_cluster(
     settle: Annotated[
         bool, typer.Option("--until-settled", help="Let victims go and place who waited for them, until nothing moves.")
     ] = False,
+    cycles: Annotated[
+        int | None,
+        typer.Option("--cycles", min=1, max=100_000, metavar="N", help="Take N turns, in each one head of a queue."),
+    ] = None,
+    what_if: Annotated[
+        str,
+        typer.Option("--what-if", metavar="nodes=N[,like=NODE]", help="What would run with N more nodes of a kind."),
+    ] = "",
     output: TableOption = TableFormat.TABLE,
 ) -> None:
     """Where each waiting pod goes, who is evicted for it, and why the others wait.
 
-    From Node, Pod, PodGroup, PriorityClass, PodDisruptionBudget, NodeMetric and other objects that a scheduler looks
-    at. docs/simulate-cluster.md describes the JSON.
+    From Node, Pod, PodGroup, Queue, ElasticQuota, PriorityClass, PodDisruptionBudget, NodeMetric and other objects that
+    a scheduler looks at; without a Node by quota alone. docs/simulate-cluster.md describes the JSON.
     """
-    from cli.simulate.cluster_objects import CLUSTER_KINDS
-    from cli.simulate.cluster_run import decide, scheduled_by_others
+    from cli.simulate.cluster_more import more_nodes
+    from cli.simulate.cluster_objects import CLUSTER_KINDS, QUEUES, unmet
+    from cli.simulate.cluster_run import Extent, scheduled_by_others
     from cli.simulate.cluster_settings import configured
+    from cli.simulate.cluster_what_if import decide_with
     from scheduler.settings import load
 
     at = unix_seconds(now) if now else time.time()
     chosen = load(settings)
+    more = more_nodes(what_if) if what_if else None
     found = read(files, CLUSTER_KINDS)
-    if not found.of("Pod"):
+    if not any(found.of(kind) for kind in ("Pod", *QUEUES)):
         where = ", ".join(map(str, files))
-        raise ConfigurationFault(where, "no Pod is given", "add some, as kubectl get pods -A -o yaml prints them")
-    outcome = decide(found, at, chosen, settle=settle)
-    for note in [*skipped(found), *foreign(len(scheduled_by_others(found, chosen))), *configured(chosen, found)[1]]:
+        fix = "add Pods, as kubectl get pods -A -o yaml prints them, or queues"
+        raise ConfigurationFault(where, "neither a Pod nor a queue is given", fix)
+    outcome = decide_with(found, at, chosen, Extent(settle, cycles), more)
+    others = foreign(len(scheduled_by_others(found, chosen)))
+    for note in [*skipped(found), *unmet(found), *others, *configured(chosen, found)[1]]:
         print(f"note: {note}", file=sys.stderr)
     print(json.dumps(msgspec.to_builtins(outcome), indent=2) if output is TableFormat.JSON else _text(outcome))
 
@@ -64,7 +77,7 @@ def simulate_cluster(
 def skipped(found: Manifests) -> list[str]:
     """What of the input counts for nothing, in words."""
     queues, others = sorted(found.skipped & _QUEUES), sorted(found.skipped - _QUEUES)
-    told = [f"queues and quotas do not count yet: {', '.join(queues)}"] if queues else []
+    told = [f"queues of these kinds do not count yet: {', '.join(queues)}"] if queues else []
     return told + ([f"objects of other kinds are not looked at: {', '.join(others)}"] if others else [])
 
 

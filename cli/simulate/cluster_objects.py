@@ -7,7 +7,8 @@ how many disruptions a budget allows, where its status does not say, from the po
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ import msgspec
 
 from cli.simulate.manifests import NODE_KINDS, GivenObject, Kind, Manifests
 from kube import objects
+from kube.dialects.gangs import volcano as volcano_groups
+from kube.dialects.queues import elastic_quota, sublet, volcano
 from kube.dialects.upstream import core_objects
 from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
@@ -52,6 +55,16 @@ class UpstreamGroup(objects.UpstreamPodGroup, frozen=True):
     spec: UpstreamGroupSpec = UpstreamGroupSpec()
 
 
+class PodGroupSpec(objects.PodGroupSpec, frozen=True, rename="camel"):
+    """With what it asks for where none of its pods is given."""
+
+    min_resources: Any = None
+
+
+class PodGroup(objects.PodGroup, frozen=True):
+    spec: PodGroupSpec = PodGroupSpec()
+
+
 class BudgetSpec(objects.DisruptionBudgetSpec, frozen=True, rename="camel"):
     """With what the disruption controller counts by."""
 
@@ -64,7 +77,16 @@ class Budget(objects.PodDisruptionBudget, frozen=True):
 
 
 UPSTREAM_GROUP = "PodGroup.scheduling.k8s.io"
+VOLCANO_GROUP = "PodGroup.scheduling.volcano.sh"
+VOLCANO_QUEUE = "Queue.scheduling.volcano.sh"
+QUEUES = {
+    "Queue": Kind("sublet.dev", objects.Queue),
+    VOLCANO_QUEUE: Kind("scheduling.volcano.sh", objects.VolcanoQueue),
+    "ElasticQuota": Kind("scheduling.sigs.k8s.io", objects.ElasticQuota, namespaced=True),
+}
 OTHERS = {
+    **QUEUES,
+    "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
     "Namespace": Kind("", objects.Namespace),
     "PersistentVolume": Kind("", objects.PersistentVolume),
     "PersistentVolumeClaim": Kind("", objects.PersistentVolumeClaim, namespaced=True),
@@ -76,10 +98,10 @@ OTHERS = {
 CLUSTER_KINDS = {
     "Node": NODE_KINDS["Node"],
     "Pod": Kind("", GivenPod, namespaced=True),
-    "PodGroup": Kind("scheduling.sigs.k8s.io", objects.PodGroup, namespaced=True),
+    "PodGroup": Kind("scheduling.sigs.k8s.io", PodGroup, namespaced=True),
     "PodDisruptionBudget": Kind("policy", Budget, namespaced=True),
     UPSTREAM_GROUP: Kind("scheduling.k8s.io", UpstreamGroup, namespaced=True),
-    "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
+    VOLCANO_GROUP: Kind("scheduling.volcano.sh", objects.VolcanoPodGroup, namespaced=True),
     "ConfigMap": NODE_KINDS["ConfigMap"],
     **OTHERS,
 }
@@ -206,7 +228,13 @@ def _share(told: int | str, of: int, where: str) -> int:
 
 def checked(found: Manifests, pods: Mapping[str, GivenObject]) -> None:
     """Read everything as the scheduler would. Raises ConfigurationFault naming the file and the object."""
-    readers: dict[str, Any] = {"Node": core_objects.node, "PodDisruptionBudget": core_objects.budget}
+    readers: dict[str, Any] = {
+        "Node": core_objects.node,
+        "PodDisruptionBudget": core_objects.budget,
+        "Queue": sublet.queue,
+        VOLCANO_QUEUE: volcano.queue,
+        "ElasticQuota": elastic_quota.queue,
+    }
     for kind, reader in readers.items():
         for given in found.of(kind):
             _try(reader, given.object, given)
@@ -219,3 +247,15 @@ def _try(reader: Any, source: Any, given: GivenObject) -> None:
         reader(source)
     except ConfigurationFault as fault:
         raise ConfigurationFault(f"{given.where}: {fault.where}", fault.what, fault.fix) from fault
+
+
+def unmet(found: Manifests) -> Iterator[str]:
+    """Fields of queues and PodGroups of Volcano that are set and not acted on; none of one that cannot be read."""
+    readers: dict[str, Callable[[Any], Iterator[str]]] = {
+        VOLCANO_QUEUE: volcano.unmet,
+        VOLCANO_GROUP: volcano_groups.unmet,
+    }
+    for kind, reader in readers.items():
+        for given in found.of(kind):
+            with suppress(ConfigurationFault):
+                yield from (f"{given.label}: {told}" for told in reader(given.object))

@@ -1,46 +1,72 @@
 """`sublet simulate cluster`: the scheduler's own cycle over objects from files; what it writes is answered at once.
 
 A binding is made, a condition and a PodGroup's status are taken on. A pod that is to be evicted stays, unless the run
-goes on until everything is settled: then it goes, and back-offs pass.
+goes on until everything is settled: then it goes, and back-offs pass. Without a Node, quota alone decides.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
 
-from cli.simulate.cluster_objects import OTHERS, UPSTREAM_GROUP, Admission, budget, checked
-from cli.simulate.cluster_settings import NODE_CONFIG, configured
+from cli.simulate.cluster_given import GivenCluster
+from cli.simulate.cluster_jobs import ADMITTED, EVICTED, PENDING, PREEMPTING, Jobs, PodFate
+from cli.simulate.cluster_settings import configured
 from cli.simulate.manifests import GivenObject, Manifests
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
 from model.decision import Decision
 from model.fault import ConfigurationFault
+from model.placement import EvictionPlan
 from model.pod.status import PodPhase
-from model.reason import Reason
-from model.workload import WorkloadId
+from model.queue import NO_FLAVOR, Cell
+from model.reason import Reason, Stage, stage_of
+from model.workload import GangSource, WorkloadId, WorkloadKind
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.queues.shares import QuotaMode
 from scheduler.cycle import Cycle
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import Eviction, GangStatusWrite, PodConditionWrite, Turn
 from view.cluster_outcome import GangOut, Nomination, Outcome, Pending, SimulatedPlacement, SimulatedVictim
+from view.simulated_queues import PARTS, ServedOut, queue_outs
 
 _PREEMPTOR = re.compile(r"preemptor: (.+), triggerPod: ")
 _ROUNDS = 1000
 """Of waiting and evicting: each ends with something gone or placed, so this only bounds a mistake of ours."""
 
 
-def decide(found: Manifests, now: float, settings: SchedulerSettings, *, settle: bool = False) -> Outcome:
+class Extent(msgspec.Struct, frozen=True):
+    """How far the run goes: `cycles` turns with one head a queue each, or without a number until nothing moves; with
+    `settle` victims go in between.
+    """
+
+    settle: bool = False
+    cycles: int | None = None
+
+
+ONE_DECISION = Extent()
+
+
+def decide(found: Manifests, now: float, settings: SchedulerSettings, extent: Extent = ONE_DECISION) -> Outcome:
     """What the scheduler does with everything given, at Unix time `now`. Raises ConfigurationFault."""
+    if extent.cycles is not None:
+        settings = msgspec.structs.replace(settings, heads_per_queue=1)
     run = _Run(found, now, settings)
-    run.quieten()
+    if extent.cycles is None:
+        run.quieten()
+    for _ in range(extent.cycles or 0):
+        run.cycle()
+        if extent.settle:
+            run.wait()
     rounds = 0
-    while settle and rounds < _ROUNDS and run.wait():
+    while extent.settle and extent.cycles is None and rounds < _ROUNDS and run.wait():
         rounds += 1
         run.quieten()
     return run.outcome()
@@ -50,27 +76,27 @@ class _Run:
     def __init__(self, found: Manifests, now: float, settings: SchedulerSettings) -> None:
         self._settings = settings = configured(settings, found)[0]
         self._now = now
-        admission = Admission(found, now)
-        given = {item.label: item for item in found.of("Pod")}
-        admitted = {label: admission.pod(item) for label, item in sorted(given.items())}
-        checked(found, {label: msgspec.structs.replace(given[label], object=pod) for label, pod in admitted.items()})
-        self._pods = {pod.metadata.uid: pod for pod in admitted.values()}
-        self._groups = {
-            f"{item.object.metadata.namespace}/{item.object.metadata.name}": msgspec.structs.replace(
-                item.object, metadata=admission.named(item.object.metadata)
-            )
-            for item in found.of("PodGroup")
-        }
-        self._upstream_groups = [admission.group(item) for item in found.of(UPSTREAM_GROUP)]
         self._cache = ClusterCache(
-            settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain
+            settings.served,
+            settings.load,
+            settings.gangs,
+            settings.largest_cpu_ratio,
+            settings.plain,
+            settings.queues.dialects,
         )
         self._cycle = Cycle(self._cache, settings)
+        given = GivenCluster(found, now)
+        self._pods = given.pods
+        self._groups = given.groups
+        self._jobs = Jobs(self._cache, given.templates)
+        self._served: list[ServedOut] = []
+        self._plans: list[EvictionPlan] = []
+        self._cycles = 0
         self._placed: dict[str, str] = {}
         self._victims: dict[str, SimulatedVictim] = {}
         self._warned: dict[str, float] = {}
         self._decisions: dict[str, Decision] = {}
-        self._inbox: list[facts.Fact] = list(self._first(found))
+        self._inbox: list[facts.Fact] = list(given.facts())
 
     def quieten(self) -> None:
         """Turns until one has nothing to write and nothing left to try; who is warned saves nothing and goes late."""
@@ -83,10 +109,17 @@ class _Run:
     def _turns(self) -> None:
         more = True
         while more:
-            inbox, self._inbox = self._inbox, []
-            turn = self._cycle.turn(inbox, self._now)
-            self._answer(turn)
-            more = turn.more or bool(self._inbox)
+            more = self.cycle()
+
+    def cycle(self) -> bool:
+        """One turn; whether another would have something to do."""
+        inbox, self._inbox = self._inbox, []
+        self._cycles += 1
+        turn = self._cycle.turn(inbox, self._now)
+        if self._cycles == 1:
+            self._jobs.see(self._pods)
+        self._answer(turn)
+        return turn.more or bool(self._inbox)
 
     def wait(self) -> bool:
         """Delete the victims and let the longest back-off pass; False without victims."""
@@ -100,6 +133,7 @@ class _Run:
 
     def outcome(self) -> Outcome:
         waiting = [pod for pod in self._pods.values() if self._waits(pod)]
+        fates, queues = self._fates(waiting), self._cycle.settings.queues
         return Outcome(
             placements=tuple(
                 sorted((SimulatedPlacement(key, node) for key, node in self._placed.items()), key=_by_pod)
@@ -113,26 +147,45 @@ class _Run:
             victims=tuple(sorted(self._victims.values(), key=_by_pod)),
             pending=tuple(sorted(map(self._pending, waiting), key=_by_pod)),
             gangs=_gangs(self._cache),
+            queues=queue_outs(
+                self._cycle.standings(PARTS), self._asked(waiting), proportion=queues.quota_mode is QuotaMode.PROPORTION
+            ),
+            jobs=self._jobs.jobs(fates),
+            workloads=self._jobs.workloads(fates),
+            preemptions=self._jobs.preemptions(self._plans),
+            served=tuple(self._served),
         )
 
-    def _first(self, found: Manifests) -> Iterable[facts.Fact]:
-        """Everything as the API server would list it, pods last."""
-        configs = [item.object for item in found.of("ConfigMap") if item.object.metadata.name == NODE_CONFIG]
-        yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, config)) for config in configs)
-        for kind in OTHERS:
-            yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
-        yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, group)) for group in self._upstream_groups)
-        for item in found.of("PodDisruptionBudget"):
-            yield facts.ObjectSeen(Change(ChangeKind.ADDED, budget(item, self._pods.values())))
-        yield from (facts.NodeSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of("Node"))
-        yield from (facts.PodGroupSeen(Change(ChangeKind.ADDED, group)) for group in self._groups.values())
-        yield from (facts.PodSeen(Change(ChangeKind.ADDED, pod)) for pod in self._pods.values())
+    def _asked(self, waiting: Iterable[objects.Pod]) -> dict[str, Counter[Cell]]:
+        """What waits in each queue and below it, but for what is nominated already."""
+        found: dict[str, Counter[Cell]] = defaultdict(Counter)
+        for pod in waiting:
+            record = None if _nominated(pod) else self._cache.record(pod.metadata.uid)
+            if record is not None:
+                asked = {(NO_FLAVOR, name): amount for name, amount in record.pod_class.request}
+                for queue in self._cycle.quotas.tree.path(record.pod.spec.queue):
+                    found[queue].update(asked)
+        return found
+
+    def _fates(self, waiting: Iterable[objects.Pod]) -> dict[str, PodFate]:
+        """By uid, of the pods that are there and of the victims that went."""
+        fates = {uid: PodFate(EVICTED, victim.reason) for uid, victim in self._victims.items()}
+        for uid, pod in self._pods.items():
+            if pod.spec.node_name and uid not in fates:
+                fates[uid] = PodFate(ADMITTED, Reason.SCHEDULED.value)
+        for pod in waiting:
+            outcome = PREEMPTING if _nominated(pod) else PENDING
+            fates[pod.metadata.uid] = PodFate(outcome, self._pending(pod).reason)
+        return fates
 
     def _answer(self, turn: Turn) -> None:
         """As an API server that grants everything."""
         for refusal in turn.refusals:
             raise ConfigurationFault(refusal.kind, refusal.message)
-        self._decisions.update((decision.subject, decision) for decision in turn.decisions)
+        self._plans += turn.plans
+        for decision in turn.decisions:
+            self._decisions[decision.subject] = decision
+            self._serve(decision)
         for note in turn.pod_conditions:
             self._note(note)
         for notice in turn.notices:
@@ -148,6 +201,21 @@ class _Run:
             for bind in batch.binds:
                 self._bind(bind.pod.uid, bind.placement.node)
             self._inbox.append(facts.BatchDone(batch.subject))
+
+    def _serve(self, decision: Decision) -> None:
+        """Who was tried: admission alone holds up those that are not."""
+        kind, _, name = decision.subject.partition("/")
+        if stage_of(decision.reason) is Stage.ADMISSION:
+            return
+        subject = WorkloadId.pod(name) if kind == WorkloadKind.POD else WorkloadId.gang(*name.split(","))
+        self._served.append(ServedOut(self._cycles, self._queue_of(subject), self._jobs.name_of(subject)))
+
+    def _queue_of(self, subject: WorkloadId) -> str:
+        if subject.gangs:
+            members = (pod for part in self._cache.parts(subject) for pod in part.members.counted)
+            return next((pod.spec.queue for pod in members), "")
+        record = self._cache.find(*subject.name.split("/", 1))
+        return record.pod.spec.queue if record is not None else ""
 
     def _bind(self, uid: str, node: str) -> None:
         pod = self._pods[uid]
@@ -170,8 +238,8 @@ class _Run:
 
     def _gang(self, note: GangStatusWrite) -> None:
         group = self._groups.get(note.gang.key)
-        if group is not None:
-            self._groups[note.gang.key] = msgspec.structs.replace(group, status=_group_status(note))
+        if group is not None and isinstance(note.status, GangStatus):
+            self._groups[note.gang.key] = msgspec.structs.replace(group, status=_group_status(note.status))
             self._inbox.append(facts.PodGroupSeen(Change(ChangeKind.MODIFIED, self._groups[note.gang.key])))
 
     def _waits(self, pod: objects.Pod) -> bool:
@@ -203,8 +271,7 @@ def _key(pod: objects.Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _group_status(note: GangStatusWrite) -> objects.PodGroupStatus:
-    told = note.status
+def _group_status(told: GangStatus) -> objects.PodGroupStatus:
     counts = (told.phase, told.scheduled, told.running, told.succeeded, told.failed)
     begun = datetime.fromtimestamp(told.start_seconds, UTC) if told.start_seconds else None
     return objects.PodGroupStatus(*counts, told.occupied_by, begun)
@@ -235,4 +302,8 @@ def _gangs(cache: ClusterCache) -> tuple[GangOut, ...]:
 
 def _gang_out(cache: ClusterCache, key: str) -> GangOut:
     (part,), record = cache.parts(WorkloadId.gang(key)), cache.gangs.get(key)
-    return GangOut(key, record.written_status.phase if record else "", part.members.satisfied, part.spec.min_member)
+    phase = ""
+    if record is not None:
+        of_volcano = record.gang.source is GangSource.VOLCANO
+        phase = (record.volcano_status.phase if of_volcano else record.written_status.phase).value
+    return GangOut(key, phase, part.members.satisfied, part.spec.min_member)

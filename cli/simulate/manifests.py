@@ -58,7 +58,7 @@ class Manifests:
     """
 
     def __init__(self, kinds: Mapping[str, Kind] = NODE_KINDS) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._by_kind: dict[str, dict[str, GivenObject]] = {kind: {} for kind in kinds}
         self.skipped: set[str] = set()
 
@@ -70,6 +70,16 @@ class Manifests:
         """An object without a namespace."""
         return self._by_kind[kind].get(f"/{name}")
 
+    def take(self, others: Manifests) -> None:
+        """All objects of others of the same kinds, too."""
+        for kind, found in others._by_kind.items():
+            self._by_kind[kind] |= found
+        self.skipped |= others.skipped
+
+    def put(self, kind: str, key: str, given: GivenObject) -> None:
+        """An object that no file has."""
+        self._by_kind[kind][key] = given
+
     def add(self, document: object, where: str) -> None:
         """One object, or a List of them. Raises ConfigurationFault naming file, document, object and field."""
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or not document["kind"]:
@@ -78,15 +88,15 @@ class Manifests:
         if kind.endswith("List") and "items" in document:
             self._add_items(document, kind.removesuffix("List"), where)
         elif (known := self._known(kind, _group(document))) is not None:
-            key, given = _given(document, kind, self._kinds[known], where)
+            key, given = _given(document, kind, self.kinds[known], where)
             self._by_kind[known][key] = given
         else:
-            self.skipped.add(f"{kind} of {_group(document)}" if kind in self._kinds else kind)
+            self.skipped.add(f"{kind} of {_group(document)}" if kind in self.kinds else kind)
 
     def _known(self, kind: str, group: str | None) -> str | None:
         """What the kind of this group is known as."""
         names = (kind, f"{kind}.{group}")
-        return next((n for n in names if n in self._kinds and group in (None, self._kinds[n].group)), None)
+        return next((n for n in names if n in self.kinds and group in (None, self.kinds[n].group)), None)
 
     def _add_items(self, document: dict[str, Any], kind: str, where: str) -> None:
         """The items of a NodeList do not say that they are Nodes, those of a List do."""

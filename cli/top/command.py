@@ -1,4 +1,4 @@
-"""`sublet top`: what nodes use, what of it is lent and to whom, as a table that keeps itself up to date."""
+"""`sublet top`: what nodes use, what of it is lent and to whom, and how queues stand, in a table kept up to date."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from model.fault import ConfigurationFault, Fault
 from view.top import Facts, Sort, node_rows, pod_rows, sorted_nodes, sorted_pods, total
 
 if TYPE_CHECKING:
+    from cli.diagnostics import SchedulerDiagnosticsClient
     from cli.top.watched import Source, WatchedFacts
     from local.rundir import Endpoints
 
@@ -30,6 +31,7 @@ class View(StrEnum):
     NODES = "nodes"
     PODS = "pods"
     GANGS = "gangs"
+    QUEUES = "queues"
 
 
 class TopScreen(msgspec.Struct, frozen=True):
@@ -41,8 +43,9 @@ class TopScreen(msgspec.Struct, frozen=True):
 
 def top(
     view: Annotated[
-        View, typer.Argument(help="nodes, pods that live on lent resources, or gangs the scheduler knows.")
+        View, typer.Argument(help="nodes, pods that live on lent resources, or gangs or queues the scheduler knows.")
     ] = View.NODES,
+    queues: Annotated[bool, typer.Option("--queues", help="The same as `sublet top queues`.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print one table and end.")] = False,
     sort: Annotated[
         Sort | None, typer.Option(help="What is most comes first; default: name for nodes, cpu for pods.")
@@ -70,8 +73,11 @@ def top(
     # A watch that waits says so in its log; the table says it too, and nothing may come between its lines.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     shape = _Shape(once or output is TextFormat.JSON, interval, output)
-    if view is View.GANGS:
-        run = _gangs(directory, scheduler, shape)
+    if queues and view not in (View.NODES, View.QUEUES):
+        raise ConfigurationFault(f"{view.value} and --queues", "are two tables", "ask for one of them")
+    view = View.QUEUES if queues else view
+    if view in (View.GANGS, View.QUEUES):
+        run = _scheduler(directory, scheduler, shape, _queues if view is View.QUEUES else _gangs)
     else:
         run = _cluster(_source(kubeconfig, directory, selector), view, sort, shape)
     try:
@@ -88,17 +94,32 @@ class _Shape(msgspec.Struct, frozen=True):
     output: TextFormat
 
 
-async def _gangs(directory: Path, scheduler: str, shape: _Shape) -> None:
+async def _scheduler(
+    directory: Path, scheduler: str, shape: _Shape, screen: Callable[[SchedulerDiagnosticsClient], TopScreen]
+) -> None:
     from cli.diagnostics import SchedulerDiagnosticsClient
-    from cli.top.text import gangs_text
 
     diagnostics = SchedulerDiagnosticsClient(scheduler_address(directory, scheduler))
 
     async def show() -> TopScreen:
-        rows = sorted(await asyncio.to_thread(diagnostics.gangs), key=lambda row: (row.namespace, row.name))
-        return TopScreen(rows, lambda height: gangs_text(rows, height))
+        return await asyncio.to_thread(screen, diagnostics)
 
     await _repeat(show, shape)
+
+
+def _gangs(diagnostics: SchedulerDiagnosticsClient) -> TopScreen:
+    from cli.top.text import gangs_text
+
+    rows = sorted(diagnostics.gangs(), key=lambda row: (row.namespace, row.name))
+    return TopScreen(rows, lambda height: gangs_text(rows, height))
+
+
+def _queues(diagnostics: SchedulerDiagnosticsClient) -> TopScreen:
+    from cli.top.queue_text import queues_text
+    from view.queue_rows import queue_rows
+
+    rows = queue_rows(diagnostics.queues())
+    return TopScreen(rows, lambda height: queues_text(rows, height))
 
 
 async def _cluster(source: Source, view: View, sort: Sort | None, shape: _Shape) -> None:

@@ -14,6 +14,7 @@ from cli.diagnostics import AgentDiagnosticsClient, SchedulerDiagnosticsClient, 
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault, PeerFault
 from model.placement import Scored, ScoreTerm
+from model.queue import CellStanding, JobAccount, Loan, Queue, QueueAccount, QueuedJob, QueueStanding, QuotaShortage
 from model.reason import Reason
 from model.report import Usage
 from view.answers import (
@@ -25,11 +26,14 @@ from view.answers import (
     PendingAnswer,
     PodAnswer,
 )
+from wire import queue_codec
 from wire.codec import decision_to_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 LENT = Decision("node/n1", "kubernetes.io/batch-cpu", 770, Unit.MILLI_CPU, Reason.COMPUTED, (Term("capacity", 770),))
 WIRE = decision_to_wire(LENT)
+SHORT = QuotaShortage(("", "cpu"), "ml", "maximum", 8, 4)
+STANDING = QueueStanding(Queue("train", "ml"), cells={("", "cpu"): CellStanding(used=5)}, pending_jobs=2)
 
 
 class Refusal:
@@ -112,15 +116,36 @@ class Scheduler(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             unserved=["u"],
             scores=[scheduler_pb2.ScoreTerm(name="fit", weight=2, chosen=3, runner_up=1)],
             runner_up="n2",
+            queue="train",
+            stage="quota",
+            shortages=[queue_codec.shortage_to_wire(SHORT)],
         )
 
     def ExplainGang(self, request: Any, context: Any) -> Any:
         return scheduler_pb2.ExplainGangResponse(
-            gang=GANG, decision=WIRE, queue_position=5, message="m", nearest="n2", nominated_nodes={"d/p": "n3"}
+            gang=GANG,
+            decision=WIRE,
+            queue_position=5,
+            message="m",
+            nearest="n2",
+            nominated_nodes={"d/p": "n3"},
+            queue="train",
+            stage="quota",
+            shortages=[queue_codec.shortage_to_wire(SHORT)],
         )
 
     def ListGangs(self, request: Any, context: Any) -> Any:
         return scheduler_pb2.ListGangsResponse(gangs=[GANG])
+
+    def ListQueues(self, request: Any, context: Any) -> Any:
+        return scheduler_pb2.ListQueuesResponse(queues=[queue_codec.standing_to_wire(STANDING)])
+
+    def ExplainQueue(self, request: Any, context: Any) -> Any:
+        loans = (Loan(request.name, "web", ("", "cpu"), 1),)
+        return queue_codec.queue_to_wire(QueueAccount(STANDING, loans, (), 3))
+
+    def ExplainJob(self, request: Any, context: Any) -> Any:
+        return queue_codec.job_to_wire(JobAccount(request.namespace, request.name, QueuedJob("gang/d/g", "train", 2)))
 
 
 @pytest.fixture
@@ -181,7 +206,7 @@ def test_pods(address: str) -> None:
     asking = SchedulerDiagnosticsClient(address)
     scored = Scored("n1", "n2", (ScoreTerm("fit", 2, 3, 1),))
     assert asking.pod("d", "p") == PodAnswer(
-        "d", "p", "n1", "d/g", 4, "m", LENT, LENT, "n2", "n3", unserved=("u",), scored=scored
+        "d", "p", "n1", "d/g", 4, "m", LENT, LENT, "n2", "n3", ("u",), scored, "train", "quota", (SHORT,)
     )
     assert asking.pod("d", "x") == PodAnswer("d", "x", "", "", 0, "waits", None)
 
@@ -190,7 +215,22 @@ def test_gangs(address: str) -> None:
     gang = GangAnswer("d", "g", 2, 3, 1, "none", "GangDoesNotFit")
     asking = SchedulerDiagnosticsClient(address)
     assert asking.gangs() == (gang,)
-    assert asking.gang("d", "g") == GangExplained(gang, 5, "m", LENT, None, "n2", {"d/p": "n3"})
+    assert asking.gang("d", "g") == GangExplained(
+        gang, 5, "m", LENT, None, "n2", {"d/p": "n3"}, "train", "quota", (SHORT,)
+    )
+
+
+def test_queues(address: str) -> None:
+    """All of them, and one with its loans."""
+    asking = SchedulerDiagnosticsClient(address)
+    assert asking.queues() == (STANDING,)
+    assert asking.queue("train") == QueueAccount(STANDING, (Loan("train", "web", ("", "cpu"), 1),), (), 3)
+
+
+def test_a_job(address: str) -> None:
+    """By its namespace and name."""
+    job = QueuedJob("gang/d/g", "train", 2)
+    assert SchedulerDiagnosticsClient(address).job("d", "g") == JobAccount("d", "g", job)
 
 
 REFUSALS = {

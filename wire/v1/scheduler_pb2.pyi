@@ -17,7 +17,7 @@ class ExplainPodRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainPodResponse(_message.Message):
-    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node", "unserved", "scores", "runner_up")
+    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node", "unserved", "scores", "runner_up", "queue", "stage", "shortages")
     NODE_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,9 @@ class ExplainPodResponse(_message.Message):
     UNSERVED_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
     RUNNER_UP_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    SHORTAGES_FIELD_NUMBER: _ClassVar[int]
     node: str
     decision: _decision_pb2.Decision
     gang: str
@@ -40,7 +43,10 @@ class ExplainPodResponse(_message.Message):
     unserved: _containers.RepeatedScalarFieldContainer[str]
     scores: _containers.RepeatedCompositeFieldContainer[ScoreTerm]
     runner_up: str
-    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ..., unserved: _Optional[_Iterable[str]] = ..., scores: _Optional[_Iterable[_Union[ScoreTerm, _Mapping]]] = ..., runner_up: _Optional[str] = ...) -> None: ...
+    queue: str
+    stage: str
+    shortages: _containers.RepeatedCompositeFieldContainer[QuotaShortage]
+    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ..., unserved: _Optional[_Iterable[str]] = ..., scores: _Optional[_Iterable[_Union[ScoreTerm, _Mapping]]] = ..., runner_up: _Optional[str] = ..., queue: _Optional[str] = ..., stage: _Optional[str] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ...) -> None: ...
 
 class ScoreTerm(_message.Message):
     __slots__ = ("name", "weight", "chosen", "runner_up")
@@ -63,7 +69,7 @@ class ExplainGangRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainGangResponse(_message.Message):
-    __slots__ = ("gang", "decision", "queue_position", "message", "preemption", "nearest", "nominated_nodes")
+    __slots__ = ("gang", "decision", "queue_position", "message", "preemption", "nearest", "nominated_nodes", "queue", "stage", "shortages")
     class NominatedNodesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +84,9 @@ class ExplainGangResponse(_message.Message):
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
     NEAREST_FIELD_NUMBER: _ClassVar[int]
     NOMINATED_NODES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    SHORTAGES_FIELD_NUMBER: _ClassVar[int]
     gang: Gang
     decision: _decision_pb2.Decision
     queue_position: int
@@ -85,7 +94,10 @@ class ExplainGangResponse(_message.Message):
     preemption: _decision_pb2.Decision
     nearest: str
     nominated_nodes: _containers.ScalarMap[str, str]
-    def __init__(self, gang: _Optional[_Union[Gang, _Mapping]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_nodes: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    queue: str
+    stage: str
+    shortages: _containers.RepeatedCompositeFieldContainer[QuotaShortage]
+    def __init__(self, gang: _Optional[_Union[Gang, _Mapping]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_nodes: _Optional[_Mapping[str, str]] = ..., queue: _Optional[str] = ..., stage: _Optional[str] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ...) -> None: ...
 
 class Gang(_message.Message):
     __slots__ = ("namespace", "name", "min_member", "members", "scheduled", "problem", "reason")
@@ -116,18 +128,220 @@ class ListQueuesResponse(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[Queue, _Mapping]]] = ...) -> None: ...
 
 class Queue(_message.Message):
-    __slots__ = ("name", "weight", "pending_workloads", "dominant_share", "dominant_resource")
+    __slots__ = ("name", "weight", "pending_workloads", "dominant_share", "dominant_resource", "parent", "state", "order", "children", "cells", "running_workloads", "position", "problem", "source", "unweighted_share", "rules")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     PENDING_WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     DOMINANT_SHARE_FIELD_NUMBER: _ClassVar[int]
     DOMINANT_RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    UNWEIGHTED_SHARE_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
     name: str
     weight: int
     pending_workloads: int
     dominant_share: float
     dominant_resource: str
-    def __init__(self, name: _Optional[str] = ..., weight: _Optional[int] = ..., pending_workloads: _Optional[int] = ..., dominant_share: _Optional[float] = ..., dominant_resource: _Optional[str] = ...) -> None: ...
+    parent: str
+    state: str
+    order: str
+    children: _containers.RepeatedScalarFieldContainer[str]
+    cells: _containers.RepeatedCompositeFieldContainer[QueueCell]
+    running_workloads: int
+    position: int
+    problem: str
+    source: str
+    unweighted_share: float
+    rules: QueueRules
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[int] = ..., pending_workloads: _Optional[int] = ..., dominant_share: _Optional[float] = ..., dominant_resource: _Optional[str] = ..., parent: _Optional[str] = ..., state: _Optional[str] = ..., order: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., cells: _Optional[_Iterable[_Union[QueueCell, _Mapping]]] = ..., running_workloads: _Optional[int] = ..., position: _Optional[int] = ..., problem: _Optional[str] = ..., source: _Optional[str] = ..., unweighted_share: _Optional[float] = ..., rules: _Optional[_Union[QueueRules, _Mapping]] = ...) -> None: ...
+
+class QueueCell(_message.Message):
+    __slots__ = ("flavor", "resource", "guaranteed", "nominal", "maximum", "fair_share", "entitled", "used", "nominated", "demand", "borrowed", "lent", "headroom", "borrowing_limit", "lending_limit", "weight")
+    FLAVOR_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEED_FIELD_NUMBER: _ClassVar[int]
+    NOMINAL_FIELD_NUMBER: _ClassVar[int]
+    MAXIMUM_FIELD_NUMBER: _ClassVar[int]
+    FAIR_SHARE_FIELD_NUMBER: _ClassVar[int]
+    ENTITLED_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    NOMINATED_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
+    BORROWED_FIELD_NUMBER: _ClassVar[int]
+    LENT_FIELD_NUMBER: _ClassVar[int]
+    HEADROOM_FIELD_NUMBER: _ClassVar[int]
+    BORROWING_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    LENDING_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    flavor: str
+    resource: str
+    guaranteed: int
+    nominal: int
+    maximum: int
+    fair_share: int
+    entitled: int
+    used: int
+    nominated: int
+    demand: int
+    borrowed: int
+    lent: int
+    headroom: int
+    borrowing_limit: int
+    lending_limit: int
+    weight: int
+    def __init__(self, flavor: _Optional[str] = ..., resource: _Optional[str] = ..., guaranteed: _Optional[int] = ..., nominal: _Optional[int] = ..., maximum: _Optional[int] = ..., fair_share: _Optional[int] = ..., entitled: _Optional[int] = ..., used: _Optional[int] = ..., nominated: _Optional[int] = ..., demand: _Optional[int] = ..., borrowed: _Optional[int] = ..., lent: _Optional[int] = ..., headroom: _Optional[int] = ..., borrowing_limit: _Optional[int] = ..., lending_limit: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
+
+class QueueRules(_message.Message):
+    __slots__ = ("lenders", "reclaimable", "preemptors", "grace_seconds", "max_jobs", "max_gpus_per_job", "min_priority", "max_priority", "namespaces")
+    LENDERS_FIELD_NUMBER: _ClassVar[int]
+    RECLAIMABLE_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTORS_FIELD_NUMBER: _ClassVar[int]
+    GRACE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_JOBS_FIELD_NUMBER: _ClassVar[int]
+    MAX_GPUS_PER_JOB_FIELD_NUMBER: _ClassVar[int]
+    MIN_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    MAX_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
+    lenders: _containers.RepeatedScalarFieldContainer[str]
+    reclaimable: bool
+    preemptors: _containers.RepeatedScalarFieldContainer[str]
+    grace_seconds: float
+    max_jobs: int
+    max_gpus_per_job: int
+    min_priority: int
+    max_priority: int
+    namespaces: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, lenders: _Optional[_Iterable[str]] = ..., reclaimable: _Optional[bool] = ..., preemptors: _Optional[_Iterable[str]] = ..., grace_seconds: _Optional[float] = ..., max_jobs: _Optional[int] = ..., max_gpus_per_job: _Optional[int] = ..., min_priority: _Optional[int] = ..., max_priority: _Optional[int] = ..., namespaces: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExplainQueueRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ExplainQueueResponse(_message.Message):
+    __slots__ = ("queue", "loans", "jobs", "waiting")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    LOANS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    queue: Queue
+    loans: _containers.RepeatedCompositeFieldContainer[Loan]
+    jobs: _containers.RepeatedCompositeFieldContainer[QueuedJob]
+    waiting: int
+    def __init__(self, queue: _Optional[_Union[Queue, _Mapping]] = ..., loans: _Optional[_Iterable[_Union[Loan, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class Loan(_message.Message):
+    __slots__ = ("lender", "borrower", "flavor", "resource", "amount")
+    LENDER_FIELD_NUMBER: _ClassVar[int]
+    BORROWER_FIELD_NUMBER: _ClassVar[int]
+    FLAVOR_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    lender: str
+    borrower: str
+    flavor: str
+    resource: str
+    amount: int
+    def __init__(self, lender: _Optional[str] = ..., borrower: _Optional[str] = ..., flavor: _Optional[str] = ..., resource: _Optional[str] = ..., amount: _Optional[int] = ...) -> None: ...
+
+class QueuedJob(_message.Message):
+    __slots__ = ("name", "queue", "position", "stage", "reason", "detail", "asked", "held")
+    class AskedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class HeldEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    queue: str
+    position: int
+    stage: str
+    reason: str
+    detail: str
+    asked: _containers.ScalarMap[str, int]
+    held: _containers.ScalarMap[str, int]
+    def __init__(self, name: _Optional[str] = ..., queue: _Optional[str] = ..., position: _Optional[int] = ..., stage: _Optional[str] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., asked: _Optional[_Mapping[str, int]] = ..., held: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class QuotaShortage(_message.Message):
+    __slots__ = ("flavor", "resource", "queue", "bound", "asked", "room")
+    FLAVOR_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    ROOM_FIELD_NUMBER: _ClassVar[int]
+    flavor: str
+    resource: str
+    queue: str
+    bound: str
+    asked: int
+    room: int
+    def __init__(self, flavor: _Optional[str] = ..., resource: _Optional[str] = ..., queue: _Optional[str] = ..., bound: _Optional[str] = ..., asked: _Optional[int] = ..., room: _Optional[int] = ...) -> None: ...
+
+class ExplainJobRequest(_message.Message):
+    __slots__ = ("namespace", "name")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class ExplainJobResponse(_message.Message):
+    __slots__ = ("namespace", "name", "job", "path", "members", "scheduled", "needed", "message", "nearest", "decision", "preemption", "shortages", "ahead", "ahead_count")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULED_FIELD_NUMBER: _ClassVar[int]
+    NEEDED_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NEAREST_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    SHORTAGES_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    job: QueuedJob
+    path: _containers.RepeatedScalarFieldContainer[str]
+    members: int
+    scheduled: int
+    needed: int
+    message: str
+    nearest: str
+    decision: _decision_pb2.Decision
+    preemption: _decision_pb2.Decision
+    shortages: _containers.RepeatedCompositeFieldContainer[QuotaShortage]
+    ahead: _containers.RepeatedCompositeFieldContainer[QueuedJob]
+    ahead_count: int
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., job: _Optional[_Union[QueuedJob, _Mapping]] = ..., path: _Optional[_Iterable[str]] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., needed: _Optional[int] = ..., message: _Optional[str] = ..., nearest: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ..., ahead: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., ahead_count: _Optional[int] = ...) -> None: ...
 
 class ListGangsRequest(_message.Message):
     __slots__ = ()

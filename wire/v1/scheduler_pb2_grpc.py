@@ -52,6 +52,16 @@ class SchedulerDiagnosticsStub:
                 request_serializer=wire_dot_v1_dot_scheduler__pb2.ListQueuesRequest.SerializeToString,
                 response_deserializer=wire_dot_v1_dot_scheduler__pb2.ListQueuesResponse.FromString,
                 _registered_method=True)
+        self.ExplainQueue = channel.unary_unary(
+                '/sublet.v1.SchedulerDiagnostics/ExplainQueue',
+                request_serializer=wire_dot_v1_dot_scheduler__pb2.ExplainQueueRequest.SerializeToString,
+                response_deserializer=wire_dot_v1_dot_scheduler__pb2.ExplainQueueResponse.FromString,
+                _registered_method=True)
+        self.ExplainJob = channel.unary_unary(
+                '/sublet.v1.SchedulerDiagnostics/ExplainJob',
+                request_serializer=wire_dot_v1_dot_scheduler__pb2.ExplainJobRequest.SerializeToString,
+                response_deserializer=wire_dot_v1_dot_scheduler__pb2.ExplainJobResponse.FromString,
+                _registered_method=True)
         self.ListGangs = channel.unary_unary(
                 '/sublet.v1.SchedulerDiagnostics/ListGangs',
                 request_serializer=wire_dot_v1_dot_scheduler__pb2.ListGangsRequest.SerializeToString,
@@ -92,6 +102,20 @@ class SchedulerDiagnosticsServicer:
 
     def ListQueues(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainQueue(self, request, context):
+        """One queue: what it may have and has, who lends to it and what it lends, who waits in it and why.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainJob(self, request, context):
+        """A gang, a group of gangs, the pods of a controller such as a Job, or a lone pod, by that name.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -138,6 +162,16 @@ def add_SchedulerDiagnosticsServicer_to_server(servicer, server):
                     servicer.ListQueues,
                     request_deserializer=wire_dot_v1_dot_scheduler__pb2.ListQueuesRequest.FromString,
                     response_serializer=wire_dot_v1_dot_scheduler__pb2.ListQueuesResponse.SerializeToString,
+            ),
+            'ExplainQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainQueue,
+                    request_deserializer=wire_dot_v1_dot_scheduler__pb2.ExplainQueueRequest.FromString,
+                    response_serializer=wire_dot_v1_dot_scheduler__pb2.ExplainQueueResponse.SerializeToString,
+            ),
+            'ExplainJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainJob,
+                    request_deserializer=wire_dot_v1_dot_scheduler__pb2.ExplainJobRequest.FromString,
+                    response_serializer=wire_dot_v1_dot_scheduler__pb2.ExplainJobResponse.SerializeToString,
             ),
             'ListGangs': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGangs,
@@ -242,6 +276,60 @@ class SchedulerDiagnostics:
             '/sublet.v1.SchedulerDiagnostics/ListQueues',
             wire_dot_v1_dot_scheduler__pb2.ListQueuesRequest.SerializeToString,
             wire_dot_v1_dot_scheduler__pb2.ListQueuesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sublet.v1.SchedulerDiagnostics/ExplainQueue',
+            wire_dot_v1_dot_scheduler__pb2.ExplainQueueRequest.SerializeToString,
+            wire_dot_v1_dot_scheduler__pb2.ExplainQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sublet.v1.SchedulerDiagnostics/ExplainJob',
+            wire_dot_v1_dot_scheduler__pb2.ExplainJobRequest.SerializeToString,
+            wire_dot_v1_dot_scheduler__pb2.ExplainJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

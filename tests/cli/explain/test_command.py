@@ -15,7 +15,9 @@ from cli.explain.command import visible
 from cli.main import main
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from model.decision import Decision, Term, TermSum, Unit
+from model.queue import JobAccount, Queue, QueueAccount, QueuedJob, QueueStanding
 from model.reason import Reason
+from wire import queue_codec
 from wire.codec import decision_to_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
 
@@ -105,6 +107,16 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             gang="ml/train", queue_position=2, message="0/1 nodes fit", decision=decision_to_wire(WAITING)
         )
 
+    def ExplainQueue(self, request: Any, context: Any) -> Any:
+        if request.name != "train":
+            context.abort(grpc.StatusCode.NOT_FOUND, f"queue {request.name} is not known")
+        return queue_codec.queue_to_wire(QueueAccount(QueueStanding(Queue("train", weight=7)), waiting=1))
+
+    def ExplainJob(self, request: Any, context: Any) -> Any:
+        job = QueuedJob("gang/ml/train", "train", 2, "quota", "QuotaExhausted")
+        account = JobAccount(request.namespace, request.name, job, decision=WAITING, ahead_count=1)
+        return queue_codec.job_to_wire(account)
+
 
 @pytest.fixture
 def agent() -> FakeAgent:
@@ -187,6 +199,23 @@ def test_pod_says_what_it_waits_for(address: str, capsys: pytest.CaptureFixture[
         assert expected in out
 
 
+def test_a_queue(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its name alone: queues have no namespace."""
+    assert main(["explain", "queue", "train", "--scheduler", address]) == 0
+    assert capsys.readouterr().out.startswith("queue train  Open, weight 7")
+    assert main(["explain", "queue", "nobody", "--scheduler", address]) == 2
+    assert "queue nobody is not known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [["ml/train"], ["train", "-n", "ml"]])
+def test_a_job(address: str, capsys: pytest.CaptureFixture[str], name: list[str]) -> None:
+    """Its place, its stage, and the decision with its time."""
+    assert main(["explain", "job", *name, "--scheduler", address]) == 0
+    out = capsys.readouterr().out
+    for expected in ("number 2 in the order, behind 1 job", "waits in stage quota: QuotaExhausted", "decided at 2027"):
+        assert expected in out
+
+
 def test_what_the_scheduler_says_is_printed_once(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The pod's message and the record's detail are the same text."""
     assert main(["explain", "pod", "ml/bad-0", "--scheduler", address]) == 0
@@ -207,6 +236,8 @@ def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFix
         (["evictions", "--agent"], ("past", 0, "value"), 7),
         (["pod", "ml/train-0", "--scheduler"], ("decision", "reason"), "GangDoesNotFit"),
         (["pod", "ml/train-0", "--scheduler"], ("decision", "at_seconds"), AT),
+        (["queue", "train", "--scheduler"], ("queue", "weight"), 7),
+        (["job", "ml/train", "--scheduler"], ("job", "stage"), "quota"),
     ],
 )
 def test_json_is_the_same_record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cli.simulate.cluster_objects import CLUSTER_KINDS
-from cli.simulate.cluster_run import decide
+from cli.simulate.cluster_run import Extent, decide
 from cli.simulate.manifests import Manifests
 from scheduler.settings import SchedulerSettings
 from view.cluster_outcome import Outcome
@@ -22,9 +22,9 @@ def given(*objects: Object) -> Manifests:
     return found
 
 
-def decided(*objects: Object, settle: bool = False) -> Outcome:
+def decided(*objects: Object, settle: bool = False, cycles: int | None = None) -> Outcome:
     """With the scheduler's default settings."""
-    return decide(given(*objects), NOW, SchedulerSettings(), settle=settle)
+    return decide(given(*objects), NOW, SchedulerSettings(), Extent(settle, cycles))
 
 
 def node(name: str = "n1", cpu: str = "4") -> Object:

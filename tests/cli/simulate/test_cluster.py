@@ -19,6 +19,7 @@ from tests.cli.simulate.clusters import Object, node, other, pod
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "simulate-cluster.md").read_text()
 EXAMPLE = ["simulate", "cluster", "-f", "examples/simulate/cluster", "--now", "2026-01-02T03:04:30Z"]
+QUEUES = ["simulate", "cluster", "-f", "examples/simulate/queues", "--now", "2026-01-02T03:04:30Z"]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -46,10 +47,11 @@ def failure(tmp_path: Path, capsys: pytest.CaptureFixture[str], *objects: Object
 
 
 def test_the_shape_of_the_json(run: Run) -> None:
-    """Five lists, always there; rows in order of their names."""
+    """All lists, always there; rows in order of their names."""
     group = other("PodGroup", "scheduling.sigs.k8s.io/v1alpha1", "g", spec={"minMember": 2})
     found = run(node(), node("n0"), pod("b"), pod("a"), pod("c", "9"), group)
-    assert list(found) == ["placements", "nominations", "victims", "pending", "gangs"]
+    lists = ["placements", "nominations", "victims", "pending", "gangs"]
+    assert list(found) == [*lists, "queues", "jobs", "workloads", "preemptions", "served"]
     assert [row["pod"] for row in found["placements"]] == ["default/a", "default/b"]
     assert found["pending"] == [
         {"pod": "default/c", "reason": "RequestTooLarge", "message": "0/2 nodes are available: 2 Insufficient cpu."}
@@ -72,6 +74,43 @@ def test_settings(run: Run, tmp_path: Path) -> None:
     low = pod("low", "4", nodeName="n1", priority=1)
     found = run(node(), low, pod("high", "4", priority=10), options=("--settings", str(settings)))
     assert found["victims"] == []
+
+
+def test_what_if_is_told(run: Run) -> None:
+    """Beside the lists, where it was asked for."""
+    found = run(node(), pod("a", "3"), pod("b", "3"), options=("--what-if", "nodes=1"))
+    assert found["whatIf"] == {"nodes": 1, "like": "n1", "workloads": ["default/b"]}
+
+
+def test_queues_as_json(run: Run) -> None:
+    """Amounts by resource in a manifest's numbers."""
+    queue = other(
+        "Queue", "sublet.dev/v1alpha1", "team", spec={"quota": {"soft": {"cpu": "1500m"}, "hard": {"cpu": 3}}}
+    )
+    found = run(node(), queue, pod("p", "2", labels={"sublet.dev/queue": "team"}))
+    (team,) = found["queues"][-1:]
+    assert (team["name"], team["nominal"], team["used"], team["borrowed"]) == (
+        "team",
+        {"cpu": 1.5},
+        {"cpu": 2},
+        {"cpu": 0.5},
+    )
+    assert (team["dominantShare"], found["jobs"]) == (
+        0.5,
+        [{"name": "default/p", "queue": "team", "state": "Running", "reason": ""}],
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [["--cycles", "0"], ["--what-if", "nodes=0"], ["--what-if", "nodes=1,like=x"], ["--cycles", "many"]]
+)
+def test_a_wrong_option(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Named, with nothing on standard output."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all([node(), pod()]))
+    assert main(["simulate", "cluster", "-f", str(file), *words]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and words[0] in told.err
 
 
 FAULTS = {
@@ -99,9 +138,21 @@ FAULTS = {
         [pod(), other("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "half", "selector": {}})],
         "error: /cluster.yaml document 2: PodDisruptionBudget default/x: spec.minAvailable: is 'half' (write a whole number or a percentage such as 50%)\n",
     ),
-    "no pods": (
+    "neither pods nor queues": (
         [node()],
-        "error: /cluster.yaml: no Pod is given (add some, as kubectl get pods -A -o yaml prints them)\n",
+        "error: /cluster.yaml: neither a Pod nor a queue is given (add Pods, as kubectl get pods -A -o yaml prints them, or queues)\n",
+    ),
+    "a queue's amount": (
+        [node(), other("Queue", "sublet.dev/v1alpha1", spec={"quota": {"hard": {"gpu": "many"}}})],
+        "error: /cluster.yaml document 2: Queue x: spec.quota.hard",
+    ),
+    "a queue of Volcano": (
+        [other("Queue", "scheduling.volcano.sh/v1beta1", spec={"weight": 0})],
+        "error: /cluster.yaml document 1: Queue.scheduling.volcano.sh x: spec.weight: is 0 (write a whole number of 1 or more)\n",
+    ),
+    "a template's count": (
+        [node(), other("Pod", "v1") | {"metadata": {"name": "x", "annotations": {"sublet.dev/count": "0"}}}],
+        "error: /cluster.yaml document 2: Pod default/x: metadata.annotations[sublet.dev/count]: is '0' (write a whole number from 1 to 100000)\n",
     ),
 }
 
@@ -114,14 +165,17 @@ def test_what_is_wrong_is_named(case: str, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_what_does_not_count_is_noted(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error: kinds not known, queues, and pods of other schedulers."""
+    """On standard error: kinds not known, Kueue's, fields that nothing acts on, and pods of other schedulers."""
     file = tmp_path / "cluster.yaml"
     foreign = pod("foreign", schedulerName="default-scheduler")
-    file.write_text(yaml.safe_dump_all([node(), pod(), foreign, other("Queue", "x/v1"), other("Service", "v1")]))
+    theirs = other("Queue", "scheduling.volcano.sh/v1beta1", "theirs", spec={"priority": 3})
+    objects = (theirs, other("LocalQueue", "kueue.x-k8s.io/v1beta1"), other("Queue", "x/v1"), other("Service", "v1"))
+    file.write_text(yaml.safe_dump_all([node(), pod(), foreign, *objects]))
     assert main(["simulate", "cluster", "-f", str(file)]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "note: queues and quotas do not count yet: Queue",
-        "note: objects of other kinds are not looked at: Service",
+        "note: queues of these kinds do not count yet: LocalQueue",
+        "note: objects of other kinds are not looked at: Queue of x, Service",
+        "note: Queue theirs: spec.priority 3: queues are ordered by their shares",
         "note: Pods of another spec.schedulerName, which are not placed: 1",
     ]
 
@@ -137,11 +191,11 @@ def test_nothing_to_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_documented_output_is_what_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/simulate-cluster.md holds the example's table letter by letter, and its JSON."""
+    """docs/simulate-cluster.md holds the examples' tables letter by letter, and the JSON of the first."""
     monkeypatch.chdir(ROOT)
-    assert main(EXAMPLE) == 0
-    command = "$ sublet " + " ".join(EXAMPLE)
-    assert f"```console\n{command}\n{capsys.readouterr().out}```\n" in PAGE
+    for words in (EXAMPLE, QUEUES, [*EXAMPLE, "--what-if", "nodes=1"]):
+        assert main(words) == 0
+        assert f"```console\n$ sublet {' '.join(words)}\n{capsys.readouterr().out}```\n" in PAGE
     assert main([*EXAMPLE, "-o", "json"]) == 0
     told = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
     assert told == [json.loads(capsys.readouterr().out)]

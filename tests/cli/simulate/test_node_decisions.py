@@ -240,7 +240,7 @@ def test_evictions_by_requests(run: Run) -> None:
     assert (found["reason"], found["resource"], found["frees"]) == ("CPUAllocatableEvict", BATCH_CPU, 9000)
 
 
-PINNED = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-7"})}
+PINNED = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-8"})}
 EXCLUSIVE = pod(qos="LSE") | {"metadata": {**pod(qos="LSE")["metadata"], "annotations": PINNED}}
 EVERY_ACTION: dict[str, list[Object]] = {
     "plain": [big(), pod(), batch(), measured()],

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
+import grpc
 import pytest
 
 from cli.main import main
 from local.kubeconfig import kubeconfig
 from local.rundir import Endpoints, RunDirectory
+from model.queue import CellStanding, Queue, QueueStanding
+from wire import queue_codec
+from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
 READY = [{"type": "Ready", "status": "True"}]
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "kubernetes.io/batch-cpu": "1500", "kubernetes.io/batch-memory": "2Gi"}
@@ -26,6 +31,14 @@ POD = {
     "status": {"phase": "Running"},
 }
 USAGE = {"metadata": {"name": "n-1"}, "usage": {"cpu": "1250m", "memory": "2Gi"}}
+
+
+class Scheduler(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
+    """Knows one queue."""
+
+    def ListQueues(self, request: Any, context: Any) -> Any:
+        standing = QueueStanding(Queue("train"), cells={("", "cpu"): CellStanding(used=5)})
+        return scheduler_pb2.ListQueuesResponse(queues=[queue_codec.standing_to_wire(standing)])
 
 
 class Server(BaseHTTPRequestHandler):
@@ -134,6 +147,26 @@ def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert f"{tmp_path}/a: no such file" in capsys.readouterr().err
     assert main(["top", "gangs", "--once"]) == 2
     assert "no embedded cluster runs here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["queues", "--once"], ["--queues", "--once"]])
+def test_queues(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked of the scheduler, by either way to say it."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    scheduler_pb2_grpc.add_SchedulerDiagnosticsServicer_to_server(Scheduler(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        assert main(["top", *words, "--scheduler", f"127.0.0.1:{port}"]) == 0
+    finally:
+        server.stop(None)
+    assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:]] == [["train", "Open", "cpu"]]
+
+
+def test_two_tables_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """One is asked for."""
+    assert main(["top", "pods", "--queues", "--once"]) == 2
+    assert "pods and --queues: are two tables (ask for one of them)" in capsys.readouterr().err
 
 
 def test_a_server_that_is_away(tmp_path: Path, cluster: str, capsys: pytest.CaptureFixture[str]) -> None:

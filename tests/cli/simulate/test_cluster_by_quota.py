@@ -1,0 +1,27 @@
+"""The node that takes the place of a cluster: as much as queues bring."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.simulate.cluster_by_quota import NODE, cluster_node
+from model.queue import Queue, QuotaCell
+
+
+@pytest.mark.parametrize(
+    ("case", "queues", "told"),
+    [
+        ("their own", {"a": QuotaCell(nominal=4000), "b": QuotaCell(nominal=500)}, "4500m"),
+        ("at most, where they have nothing of their own", {"a": QuotaCell(maximum=4000)}, "4000m"),
+        ("no end, where one says nothing", {"a": QuotaCell(nominal=4000), "b": None}, f"{1 << 50}m"),
+    ],
+)
+def test_how_much_there_is(case: str, queues: dict[str, QuotaCell | None], told: str) -> None:
+    """Of what is requested and no queue speaks of there is no end."""
+    found = (
+        Queue(name, cells={("", "cpu"): cell} if cell else {}, source=f"Queue/{name}") for name, cell in queues.items()
+    )
+    node = cluster_node(found, ["cpu", "x.dev/y"])
+    assert node.metadata.name == NODE
+    assert node.status.allocatable is not None
+    assert (node.status.allocatable["cpu"], node.status.allocatable["x.dev/y"]) == (told, str(1 << 50)), case
