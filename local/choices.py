@@ -15,6 +15,7 @@ from embedded.node.machine.share import Claim
 from embedded.node.settings import Kernel
 from local.certificates import LOOPBACK_NAMES
 from local.runfiles import MOST_NODES
+from local.simnodes.settings import Simulation, parse_pools, with_resources
 from model.fault import ConfigurationFault, KernelFault
 
 ANY_PORT = "127.0.0.1:0"
@@ -39,8 +40,10 @@ class Choices(msgspec.Struct, frozen=True):
     """`id` names the cgroups, and no other cluster has it; `agent_settings` and `agent_journal` are files of the agent.
 
     `node_name` is the node's, or where there are several the first part of each. A `state_dir` lets the API server's
-    objects outlive it. A `bare` cluster has nothing of Sublet. `images` are root file systems that pods may run in.
-    `join` is the kubeconfig of an API server that is there already, `apiserver` where the programs of a real one are.
+    objects outlive it. `simulated_resources` and `simulated_labels` are those of each simulated node, as
+    `NAME=QUANTITY` and `KEY=VALUE,…`. A `bare` cluster has nothing of Sublet. `images` are root file systems that pods
+    may run in. `join` is the kubeconfig of an API server that is there already, `apiserver` where the programs of a
+    real one are.
     """
 
     node_name: str = msgspec.field(default_factory=default_node_name)
@@ -54,6 +57,8 @@ class Choices(msgspec.Struct, frozen=True):
     listen: str = ANY_PORT
     state_dir: Path | None = None
     simulated_nodes: int = 0
+    simulated_resources: tuple[str, ...] = ()
+    simulated_labels: tuple[str, ...] = ()
     trace: Path | None = None
     bare: bool = False
     images: Path | None = None
@@ -66,6 +71,11 @@ class Choices(msgspec.Struct, frozen=True):
             raise ConfigurationFault(f"--process-nodes {self.process_nodes}", "is not possible", f"0 to {MOST_NODES}")
         if self.trace is not None and not self.simulated_nodes:
             raise ConfigurationFault("--trace", "is what simulated nodes play", "give --simulated-nodes too")
+        for flag, given in (("--resource", self.simulated_resources), ("--label", self.simulated_labels)):
+            if given and not self.simulated_nodes:
+                raise ConfigurationFault(flag, "is of simulated nodes", "give --simulated-nodes too")
+        if self.simulated_nodes:
+            with_resources(Simulation(1, pools=parse_pools(self.simulated_labels)), self.simulated_resources)
         if self.bare and (self.agent_settings or self.agent_journal):
             raise ConfigurationFault("--bare", "has no agent to give settings to", "leave out --agent-…")
         if self.join is not None and (self.state_dir or self.audit_log or self.listen != ANY_PORT):

@@ -365,6 +365,8 @@ def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
         *("--count", str(choices.simulated_nodes)),
         *_certificate(run, ProgramKind.NODE),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
+        *(word for text in choices.simulated_resources for word in ("--resource", text)),
+        *(word for text in choices.simulated_labels for word in ("--label", text)),
         *trace,
     ]
 

@@ -14,7 +14,15 @@ import structlog
 
 from kube.logs import log_lines, logger_factory
 from local.faults import FAULTS
-from local.simnodes.settings import Access, Pace, Simulation, amount, parse_labels
+from local.simnodes.settings import (
+    Access,
+    Pace,
+    Simulation,
+    amount,
+    parse_labels,
+    parse_pools,
+    with_resources,
+)
 from local.simnodes.trace import read_trace
 from local.simnodes.usage import DailyCurve
 from local.simnodes.wiring import serve
@@ -35,14 +43,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _simulation(options: argparse.Namespace) -> Simulation:
-    return Simulation(
+    found = Simulation(
         options.count,
         options.prefix,
         amount("--cpu", options.cpu, cpu=True),
         amount("--memory", options.memory, cpu=False),
         parse_labels(options.labels),
         Pace(options.time_factor),
+        pools=parse_pools(options.label),
     )
+    return with_resources(found, options.resource)
 
 
 def _access(options: argparse.Namespace) -> Access:
@@ -57,6 +67,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cpu", default="32", metavar="QUANTITY", help="of each node (default: %(default)s)")
     parser.add_argument("--memory", default="128Gi", metavar="QUANTITY", help="of each node (default: %(default)s)")
     parser.add_argument("--labels", default="", metavar="K=V,…", help="more labels of each node")
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="K=V[,V…]",
+        help="one more label; several values are given to the nodes in turn, so that they form pools; repeat",
+    )
+    parser.add_argument(
+        "--resource",
+        action="append",
+        default=[],
+        metavar="NAME=QUANTITY",
+        help="what each node has, such as nvidia.com/gpu=8; cpu and memory stand for --cpu and --memory; repeat",
+    )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="CSV of machine,t_s,cpu_pct,mem_pct, plain or gzip")
     parser.add_argument(
         "--time-factor",

@@ -21,7 +21,6 @@ import embedded.resources
 from agent.core.lend.offer import Published
 from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.pods.admission import Rejection, judge
-from embedded.node.registration.node_object import amounts
 from kube.informer import Change, ChangeKind
 from local.simnodes import lending, lifecycle, requests
 from local.simnodes.lifecycle import PodStage
@@ -65,7 +64,7 @@ class SimulatedCluster:
         self._port = port
         names = map(simulation.name, range(simulation.count))
         self._nodes = {name: SimulatedNode(name, index, {}) for index, name in enumerate(names)}
-        self._own = parse_resources(amounts(simulation.machine), "node")
+        self._own = parse_resources(simulation.amounts, "node")
         self._on: dict[str, SimulatedNode] = {}
         self._timers: list[tuple[float, int, str, str]] = []
         self._counter = itertools.count()

@@ -65,8 +65,8 @@ def node_status(
     status["addresses"] = status["addresses"][:1]
     status["nodeInfo"] |= {"containerRuntimeVersion": "simulated://1", "kubeletVersion": "v1.32.4-simulated"}
     lent = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
-    status["capacity"] |= lent
-    status["allocatable"] |= lent
+    status["capacity"] |= {**simulation.amounts, **lent}
+    status["allocatable"] |= {**simulation.amounts, **lent}
     status["conditions"].append(_lending_condition(at, moment(since)))
     return status
 

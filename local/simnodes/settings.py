@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from embedded.node.machine.facts import Machine
+from embedded.node.registration import node_object
 from model import quantity
 from model.fault import ConfigurationFault
+from model.resources import CPU, MEMORY
 
 MOST_NODES = 20_000
 SIMULATED = "sublet.dev/simulated"
 """Label of every simulated node."""
 NODES_A_RACK, RACKS_A_ZONE = 40, 10
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,198}[a-z0-9])?\Z")
+_QUALIFIED_NAME = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?\Z")
+_NATIVE = (CPU, MEMORY, "ephemeral-storage", "pods")
+_LENT_PREFIX = "kubernetes.io/"
+"""Of resources that the agent's code computes for each node."""
 _STORAGE_BYTES = 1 << 40
 
 
@@ -39,7 +46,11 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """`count` nodes PREFIX-0, PREFIX-1, …, all of one size. `labels` come on top of the usual ones."""
+    """`count` nodes PREFIX-0, PREFIX-1, …, all of one size. `labels` come on top of the usual ones.
+
+    `resources` are further amounts of each node in whole units, such as devices; `pools` are label keys with several
+    values, which the nodes get in turn.
+    """
 
     count: int
     prefix: str = "sim"
@@ -47,6 +58,8 @@ class Simulation(msgspec.Struct, frozen=True):
     memory_bytes: int = 128 << 30
     labels: Mapping[str, str] = {}
     pace: Pace = Pace()
+    resources: Mapping[str, int] = {}
+    pools: Mapping[str, tuple[str, ...]] = {}
 
     def __post_init__(self) -> None:
         if not 0 < self.count <= MOST_NODES:
@@ -68,7 +81,14 @@ class Simulation(msgspec.Struct, frozen=True):
             "topology.kubernetes.io/zone": f"zone-{rack // RACKS_A_ZONE}",
             "topology.sublet.dev/rack": f"rack-{rack}",
             **self.labels,
+            **{key: values[index % len(values)] for key, values in self.pools.items()},
         }
+
+    @property
+    def amounts(self) -> dict[str, str]:
+        """Capacity and allocatable of each node as Kubernetes writes them, without what is lent."""
+        own = {name: str(amount) for name, amount in self.resources.items()}
+        return {**node_object.amounts(self.machine), **own}
 
     @property
     def machine(self) -> Machine:
@@ -106,6 +126,33 @@ def amount(flag: str, text: str, *, cpu: bool) -> int:
     return found
 
 
+def with_resources(simulation: Simulation, texts: Iterable[str]) -> Simulation:
+    """The same with `NAME=QUANTITY` of each text; `cpu` and `memory` stand for the nodes' size.
+
+    Raises ConfigurationFault naming the flag.
+    """
+    found = dict(map(_resource, texts))
+    size = {"cpu_millis": found.pop(CPU, None), "memory_bytes": found.pop(MEMORY, None)}
+    changed = {name: amount for name, amount in size.items() if amount is not None}
+    return msgspec.structs.replace(simulation, **changed, resources={**simulation.resources, **found})
+
+
+def _resource(text: str) -> tuple[str, int]:
+    name, sign, told = text.partition("=")
+    where = f"--resource {text}"
+    if not sign or not _QUALIFIED_NAME.match(name):
+        raise ConfigurationFault(where, "is not NAME=QUANTITY", "such as nvidia.com/gpu=8")
+    if name.startswith(_LENT_PREFIX):
+        raise ConfigurationFault(where, f"{name} is computed from what the nodes use", "leave it out")
+    if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
+        fix = f"one of {', '.join(_NATIVE)}, or a name with a domain such as nvidia.com/gpu"
+        raise ConfigurationFault(where, "is no resource of a node", fix)
+    found = amount("--resource", told, cpu=name == CPU)
+    if name != CPU and quantity.parse(told) != found:
+        raise ConfigurationFault(where, "is not a whole number", "such as nvidia.com/gpu=8")
+    return name, found
+
+
 def parse_labels(text: str) -> dict[str, str]:
     """`a=b,c=d`. Raises ConfigurationFault."""
     pairs = [pair.partition("=") for pair in text.split(",") if pair]
@@ -113,3 +160,16 @@ def parse_labels(text: str) -> dict[str, str]:
     if wrong is not None:
         raise ConfigurationFault(f"--labels {text}", f"{wrong!r} is not KEY=VALUE", "such as pool=batch,disk=ssd")
     return {key: value for key, _, value in pairs}
+
+
+def parse_pools(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """`KEY=VALUE` or `KEY=VALUE,VALUE,…` of each text. Raises ConfigurationFault."""
+    return dict(map(_pool, texts))
+
+
+def _pool(text: str) -> tuple[str, tuple[str, ...]]:
+    key, sign, told = text.partition("=")
+    values = tuple(told.split(","))
+    if not sign or not _QUALIFIED_NAME.match(key) or not all(map(_LABEL_VALUE.match, values)):
+        raise ConfigurationFault(f"--label {text}", "is not KEY=VALUE or KEY=VALUE,VALUE,…", "such as pool=a100")
+    return key, values

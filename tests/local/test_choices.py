@@ -18,6 +18,10 @@ from model.fault import ConfigurationFault, KernelFault
     [
         ({"process_nodes": 5}, "--process-nodes"),
         ({"trace": Path("x")}, "--trace"),
+        ({"simulated_resources": ("nvidia.com/gpu=8",)}, "--resource"),
+        ({"simulated_labels": ("pool=a",)}, "--label"),
+        ({"simulated_nodes": 1, "simulated_resources": ("gpu=8",)}, "--resource gpu=8"),
+        ({"simulated_nodes": 1, "simulated_labels": ("pool",)}, "--label pool"),
         ({"listen": "6443"}, "--listen"),
         ({"join": Path("x"), "state_dir": Path("y")}, "--join"),
         ({"join": Path("x"), "audit_log": Path("y")}, "--join"),

@@ -158,6 +158,21 @@ def test_a_nearly_full_disk_evicts_nothing(tmp_path: Path, disk_gib: int, disk_l
     assert parse_thresholds(option(argv, "--eviction-hard"))
 
 
+def test_simulated_nodes_have_what_is_chosen(tmp_path: Path) -> None:
+    """Each resource and each label as their program reads them."""
+    chosen = Choices(
+        "n",
+        "abc",
+        simulated_nodes=2,
+        simulated_resources=("cpu=96", "nvidia.com/gpu=8"),
+        simulated_labels=("pool=a,b",),
+    )
+    argv = programs(RunDirectory(tmp_path), chosen)["simnodes"].argv(BOUND)
+    words = " ".join(argv)
+    assert "--resource cpu=96 --resource nvidia.com/gpu=8 --label pool=a,b" in words
+    assert option(argv, "--count") == "2"
+
+
 def test_who_decides_stops_first(tmp_path: Path) -> None:
     """And the API server last, since all others speak with it."""
     choices = Choices("n", "abc", process_nodes=2, simulated_nodes=3)

@@ -30,6 +30,19 @@ def test_a_node_is_ready_at_once(stage: Any) -> None:
     assert status["capacity"][BATCH_CPU] == status["allocatable"][BATCH_CPU] == "11200"
 
 
+def test_a_node_has_devices(make_stage: Any) -> None:
+    """In capacity and allocatable, after each new status too; a pod beyond them is refused."""
+    stage = make_stage(Simulation(2, resources={"nvidia.com/gpu": 8}, pools={"pool": ("a100", "v100")}), DailyCurve())
+    stage.add_pod("fits", requests={"cpu": "1", "nvidia.com/gpu": "8"})
+    stage.add_pod("too-much", requests={"cpu": "1", "nvidia.com/gpu": "1"})
+    stage.step(100)
+    status = stage.node("sim-0")["status"]
+    assert status["capacity"]["nvidia.com/gpu"] == status["allocatable"]["nvidia.com/gpu"] == "8"
+    assert [stage.node(f"sim-{n}")["metadata"]["labels"]["pool"] for n in (0, 1)] == ["a100", "v100"]
+    assert stage.pod("fits")["status"]["phase"] == "Running"
+    assert stage.pod("too-much")["status"]["reason"] == "OutOfnvidia.com/gpu"
+
+
 def test_a_node_never_falls_silent(stage: Any) -> None:
     """Its agent's word is renewed as a real one's, though nothing changes: silent nodes are withdrawn from."""
     for _ in range(60):

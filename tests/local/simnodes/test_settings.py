@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.simnodes.__main__ import main
-from local.simnodes.settings import Simulation, parse_labels
+from local.simnodes.settings import Simulation, parse_labels, parse_pools, with_resources
 
 KUBECONFIG = ["--kubeconfig", "/nope"]
 
@@ -22,6 +22,14 @@ KUBECONFIG = ["--kubeconfig", "/nope"]
         (["--count", "1", "--memory", "0"], "--memory 0"),
         (["--count", "1", "--labels", "a"], "'a' is not KEY=VALUE"),
         (["--count", "1", "--time-factor", "0"], "--time-factor 0"),
+        (["--count", "1", "--resource", "gpu"], "--resource gpu: is not NAME=QUANTITY"),
+        (["--count", "1", "--resource", "gpu=8"], "--resource gpu=8: is no resource of a node"),
+        (["--count", "1", "--resource", "nvidia.com/gpu=some"], "'some' is not a quantity"),
+        (["--count", "1", "--resource", "nvidia.com/gpu=0.5"], "is not a whole number"),
+        (["--count", "1", "--resource", "nvidia.com/gpu=-1"], "a node needs more than nothing"),
+        (["--count", "1", "--resource", "kubernetes.io/batch-cpu=1"], "is computed from what the nodes use"),
+        (["--count", "1", "--label", "pool"], "--label pool: is not KEY=VALUE"),
+        (["--count", "1", "--label", "pool=a b"], "--label pool=a b: is not KEY=VALUE"),
         (["--count", "1", "--trace", "/nope"], "--trace /nope"),
         (["--count", "1"], "/nope: no such file"),
     ],
@@ -45,6 +53,22 @@ def test_where_nodes_stand() -> None:
 def test_labels() -> None:
     """A value may be empty, and there may be none at all."""
     assert parse_labels("a=b,c=") == {"a": "b", "c": ""} and parse_labels("") == {}
+
+
+def test_pools() -> None:
+    """Nodes get the values of a label in turn; one value is everybody's."""
+    simulation = Simulation(3, pools=parse_pools(("pool=a100,v100", "nvidia.com/gpu.product=NVIDIA-A100")))
+    found = [simulation.labels_of(index) for index in range(3)]
+    assert [labels["pool"] for labels in found] == ["a100", "v100", "a100"]
+    assert {labels["nvidia.com/gpu.product"] for labels in found} == {"NVIDIA-A100"}
+
+
+def test_resources() -> None:
+    """CPU and memory are the size of a node, what else is named comes on top or in the place of what is usual."""
+    found = with_resources(Simulation(1), ("nvidia.com/gpu=8", "cpu=96", "memory=1Ti", "pods=250"))
+    assert (found.cpu_millis, found.memory_bytes) == (96_000, 1 << 40)
+    expected = {"cpu": "96", "memory": f"{1 << 30}Ki", "pods": "250", "nvidia.com/gpu": "8"}
+    assert expected.items() <= found.amounts.items()
 
 
 def test_the_trace_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
