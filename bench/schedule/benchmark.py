@@ -12,10 +12,11 @@ from bench.schedule.effort import SchedulingEffort
 from bench.schedule.end import EndToEnd, measure_binds, measure_end_to_end
 from bench.schedule.packing import Packing, measure_packing
 from bench.schedule.preemption import Preemption, Quality, measure_preemption, measure_quality
+from bench.schedule.queues import Ordering, QueuedSpeed, measure_order, measure_queued
 from bench.schedule.speed import Speed, measure_speed, measure_traces
 from scheduler.__main__ import keep_memory
 
-PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end", "binds")
+PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end", "binds", "order", "queues")
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class Schedule(msgspec.Struct, frozen=True):
     cold: Cold | None = None
     end: tuple[EndToEnd, ...] = ()
     binds: tuple[EndToEnd, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    queues: tuple[QueuedSpeed, ...] = ()
     skipped: tuple[str, ...] = ()
 
 
@@ -53,5 +56,7 @@ def measure_schedule(effort: SchedulingEffort, data: Path | None, parts: tuple[s
         measure_cold(effort) if "cold" in parts else None,
         tuple(measure_end_to_end(effort)) if "end" in parts else (),
         tuple(measure_binds(effort)) if "binds" in parts else (),
+        tuple(measure_order(effort)) if "order" in parts else (),
+        tuple(measure_queued(effort)) if "queues" in parts else (),
         tuple(skipped),
     )

@@ -28,6 +28,10 @@ class SchedulingEffort(msgspec.Struct, frozen=True):
     end_burst: int = 5_000
     end_binds: tuple[int, ...] = (16, 32, 64, 128)
     end_rounds: int = 3
+    queues: int = 500
+    queued_jobs: int = 10_000
+    queued_nodes: int = 5_000
+    queued_gangs: tuple[int, ...] = (1, 8, 64)
 
 
 QUICK = SchedulingEffort(
@@ -49,6 +53,10 @@ QUICK = SchedulingEffort(
     end_burst=40,
     end_binds=(1, 8),
     end_rounds=1,
+    queues=60,
+    queued_jobs=100,
+    queued_nodes=20,
+    queued_gangs=(1, 8),
 )
 
 

@@ -19,6 +19,7 @@ from bench.tables import block
 GANG_PODS_PER_SECOND, BARE_TIMES, LONE_PODS_PER_SECOND = 100_000.0, 4.0, 5_000.0
 PREEMPTION_P99_MS, COLD_SECONDS, ALONE_SHARE = 50.0, 20.0, 0.6
 LINEAR = 1.0
+ORDER_MS, SORT_TIMES, WITH_QUEUES_SHARE = 50.0, 3.0, 0.8
 KOORDINATOR_PODS_PER_SECOND, KOORDINATOR_P99_SECONDS = 45.57, 13.0
 """koord-scheduler at client QPS 100: test/perf/baselines/basic-1k.json of Koordinator, 100 nodes and 1,000 pods."""
 WIDTH = 132
@@ -33,7 +34,7 @@ class SchedulingResults(msgspec.Struct, frozen=True):
 
 def targets(measured: Schedule) -> list[ColocationTarget]:
     """Every target of the issue; those of parts that were left out are unknown."""
-    return [*_speed_targets(measured), *_other_targets(measured)]
+    return [*_speed_targets(measured), *_other_targets(measured), *_queue_targets(measured)]
 
 
 def _speed_targets(measured: Schedule) -> Iterator[ColocationTarget]:
@@ -74,6 +75,16 @@ def _other_targets(measured: Schedule) -> Iterator[ColocationTarget]:
             yield ColocationTarget("end to end, QPS 100: p99 s", slowest, KOORDINATOR_P99_SECONDS)
 
 
+def _queue_targets(measured: Schedule) -> Iterator[ColocationTarget]:
+    for one in measured.order:
+        name = f"{one.jobs} jobs in {one.queues} queues ordered, {one.shares} shares"
+        yield ColocationTarget(f"{name}: ms", interval(one.ours_ms), ORDER_MS)
+        yield ColocationTarget(f"{name}: / a plain sort", ratios(one.ours_ms, one.sort_ms), SORT_TIMES)
+    for each in measured.queues:
+        name = f"{each.nodes} nodes, gangs of {each.members}, {each.queues} queues: pods/s / without queues"
+        yield ColocationTarget(name, ratios(each.with_queues, each.without), WITH_QUEUES_SHARE, False)
+
+
 def show(measured: Schedule, console: Console) -> None:
     machine = measured.machine
     console.print(f"{machine.cpus} CPUs {machine.cpu}, kernel {machine.kernel}, load {machine.load_1m:.2f} before")
@@ -89,6 +100,7 @@ def show(measured: Schedule, console: Console) -> None:
     ends = ("pods, QPS, binds", "pods/s", "/ alone", "p50 ms", "alone", "/ alone", "p99 ms", "alone", "/ alone")
     title = "end to end, created to bound; alone: the client binds by itself"
     block(console, title, ends, _ends((*measured.end, *measured.binds)))
+    _show_queues(measured, console)
     listed = [
         [t.name, told(t.measured), f"{'<=' if t.at_most else '>='} {t.limit:g}", t.verdict.value]
         for t in targets(measured)
@@ -171,6 +183,27 @@ def _show_preemption(measured: Schedule, console: Console) -> None:
             f"\nvictims against every set of them: {quality.equal} of {quality.possible} as few as can be, "
             f"{quality.more} too many in the others, {quality.missed} missed"
         )
+
+
+def _show_queues(measured: Schedule, console: Console) -> None:
+    orders = [
+        [
+            *(f"{one.jobs}", f"{one.queues}", one.shares),
+            *(told(interval(one.ours_ms), 1), told(interval(one.sort_ms), 1), told(ratios(one.ours_ms, one.sort_ms))),
+        ]
+        for one in measured.order
+    ]
+    block(console, "order of jobs in queues", ("jobs", "queues", "shares", "ms", "sort ms", "/ sort"), orders)
+    speeds = [
+        [
+            *(f"{one.nodes}", f"{one.members}", f"{one.queues}"),
+            *(told(interval(one.with_queues), 0), told(interval(one.without), 0)),
+            told(ratios(one.with_queues, one.without)),
+        ]
+        for one in measured.queues
+    ]
+    heads = ("nodes", "members", "queues", "pods/s", "without queues", "/ without")
+    block(console, "decisions in queues, order included", heads, speeds)
 
 
 def _show_cold(measured: Schedule, console: Console) -> None:
