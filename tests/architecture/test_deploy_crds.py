@@ -1,4 +1,4 @@
-"""deploy/crds/optional/{volcano,kueue,sublet}: what upstream's manifests say is kept, and what cannot be meant is refused."""
+"""deploy/crds/optional/{volcano,kueue,sublet,koordinator}: what upstream's manifests say is kept, and what cannot be meant is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embedded.apiserver.apiextensions.structural import schema_errors
 from embedded.tests.apiserver.conftest import Api
 
 CRDS = Path(__file__).parent.parent.parent / "deploy" / "crds" / "optional"
-FOLDERS = ("volcano", "kueue", "sublet")
+FOLDERS = ("volcano", "kueue", "sublet", "koordinator")
 Object = dict[str, Any]
 DEFINITIONS = sorted(
     path for folder in FOLDERS for path in (CRDS / folder).glob("*.yaml") if path.stem != "kustomization"
@@ -59,7 +59,19 @@ def volcano_job(**spec: Any) -> Object:
     return {"apiVersion": version, "kind": "Job", "metadata": {"name": "distributed-training"}, "spec": whole}
 
 
+def elastic_quota(**spec: Any) -> Object:
+    version, metadata = "scheduling.sigs.k8s.io/v1alpha1", {"name": "team"}
+    return {"apiVersion": version, "kind": "ElasticQuota", "metadata": metadata, "spec": spec}
+
+
+def quota_profile(**spec: Any) -> Object:
+    version, metadata = "quota.koordinator.sh/v1alpha1", {"name": "team"}
+    return {"apiVersion": version, "kind": "ElasticQuotaProfile", "metadata": metadata, "spec": spec}
+
+
 SUBLET_QUEUES, JOBS = "/apis/sublet.dev/v1alpha1/queues", "/apis/sublet.dev/v1alpha1/namespaces/default/trainingjobs"
+QUOTAS = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas"
+QUOTA_PROFILES = "/apis/quota.koordinator.sh/v1alpha1/namespaces/default/elasticquotaprofiles"
 CLUSTER_QUEUES = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues"
 VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 AMOUNTS = {"gpu": 16, "cpu": "128", "memory": "512Gi"}
@@ -75,6 +87,13 @@ TAKEN = {
     ),
     "limits for some dimensions": (SUBLET_QUEUES, queue(quota={"soft": {"gpu": 8}, "hard": {"memory": "1Ti"}})),
     "a range of priorities": (SUBLET_QUEUES, queue(admissionControl={"priorityRange": {"min": 0, "max": 0}})),
+    "any resource": (SUBLET_QUEUES, queue(quota={"hard": {"resources": {"kubernetes.io/batch-cpu": 64000, "a/b": "1"}}})),
+    "what is borrowed and lent at most": (
+        SUBLET_QUEUES, queue(borrowing={"limit": {"gpu": 2}}, lending={"limit": {"resources": {"a/b": 1}}}),
+    ),
+    "an order, a state, and who may use it": (
+        SUBLET_QUEUES, queue(order="StrictFIFO", state="Hold", admissionControl={"namespaces": ["a", "b"]}),
+    ),
     "a training job": (JOBS, training()),
     "without a ceiling": (JOBS, training("spec.resources.maxReplicas", None)),
     "an elastic job": (JOBS, training("spec.elasticConfig", ELASTIC)),
@@ -85,6 +104,10 @@ TAKEN = {
     "the source's Volcano job": (
         VOLCANO_JOBS,
         volcano_job(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"ssh": [], "svc": [], "env": []}),
+    ),
+    "Koordinator's ElasticQuota": (QUOTAS, elastic_quota(min={"cpu": 10}, max={"cpu": "40", "memory": "40Gi"})),
+    "Koordinator's ElasticQuotaProfile": (
+        QUOTA_PROFILES, quota_profile(quotaName="q", nodeSelector={"matchLabels": {"a": "b"}}, resourceRatio="0.9"),
     ),
     "a field of a newer Volcano": (VOLCANO_JOBS, volcano_job(somethingNew={"a": 1})),
 }  # fmt: skip
@@ -106,6 +129,14 @@ REFUSED = {
     "no amount": (SUBLET_QUEUES, queue(quota={"hard": {"cpu": "many"}}), "spec.quota.hard.cpu"),
     "from itself": (SUBLET_QUEUES, queue(borrowing={"allowedQueues": ["research"]}), "cannot borrow from itself"),
     "a debt": (SUBLET_QUEUES, queue(borrowing={"maxBorrowRatio": -0.5}), "spec.borrowing.maxBorrowRatio"),
+    "no amount of any resource": (
+        SUBLET_QUEUES, queue(quota={"soft": {"resources": {"a/b": "many"}}}), "spec.quota.soft.resources.a/b",
+    ),
+    "an order that is none": (SUBLET_QUEUES, queue(order="fifo"), "spec.order"),
+    "a state that is none": (SUBLET_QUEUES, queue(state="Ajar"), "spec.state"),
+    "a namespace that is none": (SUBLET_QUEUES, queue(admissionControl={"namespaces": ["A"]}), "spec.admissionControl.names"),
+    "an ElasticQuota of no amount": (QUOTAS, elastic_quota(min={"cpu": "many"}), "spec.min.cpu"),
+    "a profile without nodes": (QUOTA_PROFILES, quota_profile(quotaName="q"), "spec.nodeSelector"),
     "an empty range": (
         SUBLET_QUEUES, queue(admissionControl={"priorityRange": {"min": 2, "max": 1}}), "min must not exceed max",
     ),

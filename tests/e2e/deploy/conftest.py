@@ -92,7 +92,7 @@ def bare(request: pytest.FixtureRequest, start_shared_cluster: StartCluster, ima
 @pytest.fixture(scope="session")
 def site(bare: Site) -> Site:
     """The same after docs/deploy.md, "Install"."""
-    for folder in ("", "/optional/volcano", "/optional/kueue", "/optional/sublet"):
+    for folder in ("", "/optional/volcano", "/optional/kueue", "/optional/sublet", "/optional/koordinator"):
         bare.documented(f"kubectl create -k deploy/crds{folder}")
     bare.documented("kubectl apply -k deploy/")
     for workload in ("deployment/sublet-admission", "deployment/sublet-scheduler", "daemonset/sublet-agent"):

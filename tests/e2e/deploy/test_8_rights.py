@@ -19,6 +19,37 @@ NOT_REACHED = {
     "the node of an agent's token",
     ("admission", "get namespaces"): "a namespace that is asked about before its watch has shown it",
     ("agent", "patch events"): "the same thing happening to the same pod again",
+    **{
+        (
+            "scheduler",
+            right,
+        ): "queues, and gangs of Volcano: tests/e2e/scheduling/test_queues.py and the guide make some"
+        for right in (
+            "create elasticquotas.scheduling.sigs.k8s.io",
+            "patch elasticquotas.scheduling.sigs.k8s.io",
+            "patch podgroups.scheduling.volcano.sh",
+            "patch podgroups/status.scheduling.volcano.sh",
+            "patch queues/status.scheduling.volcano.sh",
+            "patch queues/status.sublet.dev",
+            *(
+                f"get customresourcedefinitions.apiextensions.k8s.io {definition}"
+                for definition in (
+                    "elasticquotaprofiles.quota.koordinator.sh",
+                    "elasticquotas.scheduling.sigs.k8s.io",
+                    "podgroups.scheduling.volcano.sh",
+                    "queues.scheduling.volcano.sh",
+                )
+            ),
+        )
+    },
+    **{
+        ("admission", f"get {queues}"): "a queue whose parent was made a moment ago, before its watch has shown it"
+        for queues in (
+            "elasticquotas.scheduling.sigs.k8s.io",
+            "queues.scheduling.volcano.sh",
+            "queues.sublet.dev",
+        )
+    },
 }
 """What this story does not bring about, and when it is needed."""
 

@@ -90,6 +90,8 @@ FAST = (
     ("docs/replay.md", ""),
     ("docs/simulate.md", "What comes out"),
     ("docs/simulate-cluster.md", "What comes out"),
+    ("docs/simulate-cluster.md", "Quota alone"),
+    ("docs/simulate-cluster.md", "More nodes"),
     ("docs/using.md", "Decisions without a cluster"),
 )
 """(page, heading or nothing for all): commands that need no cluster."""
