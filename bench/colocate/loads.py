@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -119,14 +119,15 @@ class LoadProgram:
         """None where it says nothing so long. Raises LoadFault where it ended."""
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._pending:
-            left = max(deadline - time.monotonic(), 0)
-            if not select.select([self._process.stdout], [], [], left)[0]:
-                return None
-            more = os.read(self._process.stdout.fileno(), 65536)
-            if not more:
-                raise LoadFault(self.name, "ended early")
-            self._pending += more
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    return None
+                more = os.read(self._process.stdout.fileno(), 65536)
+                if not more:
+                    raise LoadFault(self.name, "ended early")
+                self._pending += more
         found, self._pending = self._pending.split(b"\n", 1)
         return found.decode()
 

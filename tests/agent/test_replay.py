@@ -78,7 +78,7 @@ def test_every_tick_of_a_scenario(tmp_path: Path, build: Any, name: str) -> None
 
 def test_across_a_rotation(tmp_path: Path, build: Any) -> None:
     """The second file alone decides the same, from the state in its head; so does one after the other."""
-    node = Recorded(tmp_path, build, LEARNING, largest=34_000)
+    node = Recorded(tmp_path, build, LEARNING, largest=42_000)
     results = node.play_all()
     assert node.path.with_name("journal.1").exists()
     newest = node.path.read_bytes().splitlines(keepends=True)
