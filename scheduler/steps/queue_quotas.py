@@ -14,9 +14,9 @@ from model.workload import Gang
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
-from scheduler.core.ledger.queue_book import QueueBook, cells, cells_of
+from scheduler.core.ledger.queue_book import QueueBook, add, cells, cells_of
 from scheduler.core.preemption.demand import cut, needed_only
-from scheduler.core.preemption.queue_rules import QueueRules, add, joined
+from scheduler.core.preemption.queue_rules import QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
@@ -28,6 +28,7 @@ from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.job_rules import JobRules, ruleless
+from scheduler.steps.queue_standings import own_demand
 
 
 class QueueQuotas:
@@ -164,9 +165,10 @@ class QueueQuotas:
             low, high = kept[index], sets[index].count
             while low < high:
                 middle = (low + high + 1) // 2
-                asked = joined({"": taken}, {"": cells_of(pod_class, middle - kept[index])})[""]
+                asked = dict(taken)
+                add(asked, cells_of(pod_class, middle - kept[index]))
                 low, high = (low, middle - 1) if quota.short(queue, asked, own) else (middle, high)
-            taken = joined({"": taken}, {"": cells_of(pod_class, low - kept[index])})[""]
+            add(taken, cells_of(pod_class, low - kept[index]))
             kept[index] = low
         return cut(candidate, kept)
 
@@ -215,13 +217,7 @@ class QueueQuotas:
 
     def _shares(self) -> Shares:
         """Fair shares by what is used, nominated and waited for at this moment."""
-        demand: dict[str, dict[Cell, int]] = {}
-        for queue in self.tree.queues:
-            demand[queue] = cells(self._cache.ledger.counted(queue))
-        for candidate in self._backlog.candidates:
-            queue = candidate.governed_by
-            if queue in demand and self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:
-                demand[queue] = joined({"": demand[queue]}, {"": amounts_of(candidate)})[""]
+        demand = own_demand(self.tree.queues, self._cache.ledger, self._backlog.candidates)
         return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
 
     def _unknown(self, queue: str) -> QueueRefusal:
@@ -273,7 +269,7 @@ class QueueQuotas:
             return {}
         total: dict[Cell, int] = {}
         for pod in claim.pods:
-            total = joined({"": total}, {"": cells_of(pod.pod_class)})[""]
+            add(total, cells_of(pod.pod_class))
         return {claim.queue: total}
 
 
@@ -290,5 +286,5 @@ def _sum(candidate: Candidate, numbers: list[int]) -> dict[Cell, int]:
     """What so many pods of each set ask for."""
     total: dict[Cell, int] = {}
     for pod_class, number in zip(candidate.classes, numbers, strict=True):
-        total = joined({"": total}, {"": cells_of(pod_class, number)})[""]
+        add(total, cells_of(pod_class, number))
     return total

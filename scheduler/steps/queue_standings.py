@@ -11,8 +11,7 @@ from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, Loan, QueueStanding, Qu
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.ledger.queue_book import cells
-from scheduler.core.preemption.queue_rules import joined
+from scheduler.core.ledger.queue_book import add, cells
 from scheduler.core.queueing.queue_refusal import amounts_of
 from scheduler.core.queues.headroom import Quota
 from scheduler.core.queues.shares import Use, fair_shares, known_cells
@@ -34,7 +33,7 @@ def standings(
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
     nominated: Use = {name: cells(ledger.claimed(ClaimKind.NOMINATED).of(name)) for name in tree.top_down}
     counts = QueueCounts(_jobs_upwards(tree, pending), _jobs_upwards(tree, _running(tree, ledger)), places)
-    demand = _demand(tree, ledger, candidates)
+    demand: Use = own_demand(tree.top_down, ledger, candidates)
     if parts != 1:
         nominated, demand = _times(nominated, parts), _times(demand, parts)
         quota = _finer(quota, demand, parts)
@@ -87,22 +86,22 @@ def _running(tree: QueueTree, ledger: Ledger) -> Mapping[str, int]:
     return found
 
 
-def _demand(tree: QueueTree, ledger: Ledger, waiting: Iterable[Candidate]) -> Use:
+def own_demand(queues: Iterable[str], ledger: Ledger, waiting: Iterable[Candidate]) -> dict[str, dict[Cell, int]]:
     """What each queue's own work uses, has nominated and waits for; what is nominated for a workload waits no more."""
-    used: dict[str, Mapping[Cell, int]] = {name: cells(ledger.counted(name)) for name in tree.top_down}
+    used = {name: cells(ledger.counted(name)) for name in queues}
     for candidate in waiting:
         queue = candidate.governed_by
         if queue in used and ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:
-            used[queue] = joined({"": used[queue]}, {"": amounts_of(candidate)})[""]
+            add(used[queue], amounts_of(candidate))
     return used
 
 
 def _upwards(tree: QueueTree, amounts: Use) -> Use:
     """Amounts of queues, those of queues below included."""
-    total: dict[str, Mapping[Cell, int]] = {}
+    total: dict[str, dict[Cell, int]] = {}
     for name, own in amounts.items():
         for node in tree.path(name) if own else ():
-            total[node] = joined({"": total.get(node, {})}, {"": own})[""]
+            add(total.setdefault(node, {}), own)
     return total
 
 

@@ -21,6 +21,12 @@ def cells(amounts: Mapping[str, int]) -> dict[Cell, int]:
     return {(NO_FLAVOR, resource): amount for resource, amount in amounts.items()}
 
 
+def add(total: dict[Cell, int], amounts: Mapping[Cell, int]) -> None:
+    """Count these to the total."""
+    for cell, amount in amounts.items():
+        total[cell] = total.get(cell, 0) + amount
+
+
 class QueueBook:
     """Kept while there is more than the default queue; `quota` has what is used and nominated.
 

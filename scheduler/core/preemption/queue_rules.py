@@ -14,6 +14,7 @@ from fractions import Fraction
 import msgspec
 
 from model.queue import ROOT_QUEUE, Cell, Queue
+from scheduler.core.ledger.queue_book import add
 from scheduler.core.queues.headroom import Quota, Shortage
 from scheduler.core.queues.policy import FairPreemption
 
@@ -92,9 +93,3 @@ def joined(one: Removed, other: Removed) -> dict[str, dict[Cell, int]]:
     for queue, amounts in other.items():
         add(total.setdefault(queue, {}), amounts)
     return total
-
-
-def add(total: dict[Cell, int], amounts: Mapping[Cell, int]) -> None:
-    """Count these to the total."""
-    for cell, amount in amounts.items():
-        total[cell] = total.get(cell, 0) + amount

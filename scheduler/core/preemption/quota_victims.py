@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from model.queue import Cell
-from scheduler.core.ledger.queue_book import cells_of
+from scheduler.core.ledger.queue_book import add, cells_of
 from scheduler.core.preemption.costs import VictimCosts
-from scheduler.core.preemption.queue_rules import QueueRules, add, joined
+from scheduler.core.preemption.queue_rules import QueueRules, joined
 from scheduler.core.preemption.victim_groups import VictimGroup, put_back_first
 from scheduler.core.queues.headroom import Shortage
 

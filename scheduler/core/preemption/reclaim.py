@@ -10,10 +10,10 @@ import numpy as np
 from model.priority import SYSTEM_PRIORITY
 from model.queue import Cell
 from model.workload import WorkloadId
-from scheduler.core.ledger.queue_book import cells_of
+from scheduler.core.ledger.queue_book import add, cells_of
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.preemption.facts import GangFacts
-from scheduler.core.preemption.queue_rules import QueueRules, add
+from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import Mask
 
 

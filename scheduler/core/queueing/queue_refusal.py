@@ -10,7 +10,7 @@ from model.queue import Cell
 from model.reason import Reason
 from model.resources import CPU
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.ledger.queue_book import cells_of
+from scheduler.core.ledger.queue_book import add, cells_of
 from scheduler.core.placement.explain import Verdict
 from scheduler.core.queueing.news import Need, NewsKind
 from scheduler.core.queues.headroom import (
@@ -85,8 +85,7 @@ def amounts_of(candidate: Candidate) -> dict[Cell, int]:
     """What all its waiting pods ask for together."""
     total: dict[Cell, int] = {}
     for pod_class, pods in zip(candidate.classes, candidate.workload.pod_sets, strict=True):
-        for cell, amount in cells_of(pod_class, pods.count).items():
-            total[cell] = total.get(cell, 0) + amount
+        add(total, cells_of(pod_class, pods.count))
     return total
 
 

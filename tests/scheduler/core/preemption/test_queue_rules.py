@@ -7,7 +7,8 @@ import pytest
 from preemption_builders import queue_rules
 
 from model.queue import Queue
-from scheduler.core.preemption.queue_rules import QueueRules, add, joined
+from scheduler.core.ledger.queue_book import add
+from scheduler.core.preemption.queue_rules import QueueRules, joined
 from scheduler.core.queues.policy import FairPreemption
 from scheduler.core.queues.shares import ShareRules
 from scheduler.core.queues.tree import tree_of
