@@ -14,7 +14,6 @@ from bench.agent.process import AgentResult
 from bench.machine import Machine
 from bench.tables import block
 
-# Issue 2/11, "Speed".
 READING_TARGETS = {"go": 0.25, "plain": 0.2, "floor": 1.5}
 AGENT_CPU_TARGET_PCT = 4.0
 AGENT_RSS_TARGET_MIB = 85.0

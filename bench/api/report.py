@@ -13,7 +13,7 @@ from bench.figures import ColocationTarget, interval, ratios, told
 from bench.tables import block
 
 LIST_TIMES, DELIVERIES_PER_SECOND, PAUSE_MS = 2.0, 30_000.0, 20.0
-"""Issue 4/11, "Done when"."""
+"""What is wanted: a list beside plain joins, deliveries to watchers, the longest collection of garbage."""
 WIDTH = 126
 
 

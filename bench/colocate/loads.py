@@ -16,7 +16,7 @@ from bench.native import c_compiler
 from model.fault import Fault
 
 _SOURCES = Path(__file__).parent.parent / "loads"
-_NAMES = ("calibrate", "service", "generator", "spinner", "hog", "surge", "trace")
+_NAMES = ("calibrate", "service", "generator", "spinner", "hog", "surge", "trace", "lockholder", "lockwaiter")
 _BUILD_BOUND_SECONDS = 120.0
 _ANSWER_BOUND_SECONDS = 20.0
 

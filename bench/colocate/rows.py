@@ -35,21 +35,23 @@ class KernelSettings(msgspec.Struct, frozen=True):
     """What the kernel is told directly, whatever agent runs: candidates for what the agent could do.
 
     `idle_root` is cpu.idle of the best-effort class, `idle_tasks` SCHED_IDLE of the batch threads; slices are those
-    that sched_setattr gives the threads (Linux >= 6.12), of the batch work and of the server.
+    that sched_setattr gives the threads (Linux >= 6.12), of the batch work, of the server and of the agent.
     """
 
     idle_root: bool = False
     idle_tasks: bool = False
     batch_slice_us: int | None = None
     server_slice_us: int | None = None
+    agent_slice_us: int | None = None
 
 
 class ColocationRow(msgspec.Struct, frozen=True):
     """`service_millis` is what the service requests, None: half of the CPUs; `agent` the suppress settings, None: no
     agent; `eviction` those of evictions.
 
-    With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it. `hogs` is
-    how many batch processes run, None: two a CPU.
+    With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it; with `lock`
+    the service writes to a file to which the batch work writes, too. `hogs` is how many batch processes run, None: two
+    a CPU.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     agent: Mapping[str, Any] | None = None
     service_millis: int | None = None
     memory: bool = False
+    lock: bool = False
     kernel: KernelSettings = KernelSettings()
     hogs: int | None = None
     eviction: Mapping[str, Any] = {}
@@ -65,6 +68,8 @@ class ColocationRow(msgspec.Struct, frozen=True):
 
 LONG = RequestKind("long", 0.9, 300.0)
 SHORT = RequestKind("short", 0.09, 3000.0)
+LOCK = RequestKind("lock", 0.0, 50.0)
+"""Writes of a byte, at even times."""
 SMALL_MILLIS = 10
 """What a service requests that nobody ever sized: cpu.shares 10."""
 SERVICE_MEMORY_MIB, KUBEPODS_MEMORY_MIB = 300, 1024
@@ -75,6 +80,8 @@ CPUSET, CFS_QUOTA, ADAPTIVE = "cpuset", "cfsQuota", "adaptive"
 SMALL_NO_AGENT, SMALL_ADAPTIVE, SMALL_IDLE = "small-no-agent", "small-adaptive", "small-idle"
 MEMORY_ALONE, MEMORY_NO_AGENT, MEMORY_AGENT = "memory-alone", "memory-no-agent", "memory-agent"
 MEMORY_NO_SHRINK = "memory-no-shrink"
+LOCK_ALONE, LOCK_BURSTABLE, LOCK_NO_AGENT = "lock-alone", "lock-burstable", "lock-no-agent"
+LOCK_IDLE, LOCK_ADAPTIVE = "lock-idle", "lock-adaptive"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
 
 LONGEST_SLICE_US, SHORTEST_SLICE_US = 100_000, 100
@@ -130,6 +137,27 @@ MEMORY_ROWS = (
         eviction={"shrink_margin_pct": None},
     ),
 )
+LOCK_ROWS = (
+    ColocationRow(LOCK_ALONE, "nobody else takes the lock", BatchKind.NONE, lock=True),
+    ColocationRow(LOCK_BURSTABLE, "a Burstable pod takes it", BatchKind.BURSTABLE, lock=True, hogs=1),
+    ColocationRow(LOCK_NO_AGENT, "best effort takes it, kubelet's weight", BatchKind.BEST_EFFORT, lock=True, hogs=1),
+    ColocationRow(
+        LOCK_IDLE,
+        "best effort takes it, cpu.idle",
+        BatchKind.BEST_EFFORT,
+        lock=True,
+        kernel=KernelSettings(idle_root=True),
+        hogs=1,
+    ),
+    ColocationRow(
+        LOCK_ADAPTIVE,
+        "best effort takes it, adaptive",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        lock=True,
+        hogs=1,
+    ),
+)
 CANDIDATES = (
     ColocationRow("idle-root", "no agent, cpu.idle of best effort", BatchKind.BEST_EFFORT, kernel=KernelSettings(True)),
     ColocationRow(
@@ -160,16 +188,23 @@ CANDIDATES = (
         {"policy": "adaptive"},
         kernel=KernelSettings(batch_slice_us=LONGEST_SLICE_US),
     ),
+    ColocationRow(
+        "agent-slices",
+        "adaptive, the agent's slices 0.1 ms",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        kernel=KernelSettings(agent_slice_us=SHORTEST_SLICE_US),
+    ),
 )
 """For real servers alone: what could bring their latency down."""
-ALL_ROWS = {row.name: row for row in (*ROWS, *SMALL_ROWS, *MEMORY_ROWS)}
-GROUPS = {"main": ROWS, "small": SMALL_ROWS, "memory": MEMORY_ROWS}
+ALL_ROWS = {row.name: row for row in (*ROWS, *SMALL_ROWS, *MEMORY_ROWS, *LOCK_ROWS)}
+GROUPS = {"main": ROWS, "small": SMALL_ROWS, "memory": MEMORY_ROWS, "lock": LOCK_ROWS}
 SERVER_ROWS = {row.name: row for row in (*ROWS, *CANDIDATES)}
 SERVER_GROUPS = {"main": ROWS, "candidates": CANDIDATES}
 
 
 def chosen(words: list[str] | None) -> list[ColocationRow]:
-    """Rows by name or by group (main, small, memory), in their order; all of them without a word."""
+    """Rows by name or by group (main, small, memory, lock), in their order; all of them without a word."""
     if not words:
         return list(ALL_ROWS.values())
     names = {row.name for word in words for row in (GROUPS[word] if word in GROUPS else (ALL_ROWS[word],))}
@@ -202,6 +237,8 @@ def hogs_name(name: str, count: int) -> str:
 
 def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
     """Short requests only where the whole comparison is made."""
+    if row.lock:
+        return (LOCK,)
     return (LONG, SHORT) if row in ROWS else (LONG,)
 
 

@@ -18,6 +18,7 @@ import psutil
 
 from bench.colocate.cluster import Agent, BenchCluster, BenchPod
 from bench.colocate.loads import LoadProgram, Programs, started
+from bench.colocate.lock import COUNTERS, LATENCIES, LockSetting, busy, holder, waiter
 from bench.colocate.memory import HungryBatch, hog_specs
 from bench.colocate.node import Home, NodeTree
 from bench.colocate.rows import (
@@ -42,7 +43,6 @@ _PREPARED_SECONDS = 0.2
 _SERVICE, _BATCH, _AGENT = "service", "batch-", "agent"
 _AGENT_MILLIS = 50
 """What its DaemonSet requests."""
-_COUNTERS, _LATENCIES = "counters", "latencies"
 
 
 class ColocationSetup(msgspec.Struct, frozen=True):
@@ -135,18 +135,26 @@ async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack:
     tree.add(homes)
     agent = await stack.enter_async_context(stage.cluster.agent(tree, settings_of(row))) if row.agent else None
     if agent is not None:
-        tree.enter(next(home for home in homes if home.name == _AGENT), agent.pid)
-    counters = stack.enter_context(_counters(stage.folder / _COUNTERS))
+        place = next(home for home in homes if home.name == _AGENT)
+        tree.enter(place, agent.pid)
+        if row.kernel.agent_slice_us is not None:
+            set_slice(threads_of(tree.directories(tree.container(place))[0]), row.kernel.agent_slice_us)
+    counters = stack.enter_context(_counters(stage.folder / COUNTERS))
     batch = [home for home in homes if home.name.startswith(_BATCH)]
     for slot, home in enumerate(batch):
-        command: list[str | Path] = [stage.programs.path("spinner"), stage.folder / _COUNTERS, str(slot)]
-        spinner = stack.enter_context(started(command, tree.directories(tree.container(home))))
-        _tell_kernel_of_batch(row, spinner.pid)
+        load = stack.enter_context(started(_batch_command(stage, row, slot), tree.directories(tree.container(home))))
+        _tell_kernel_of_batch(row, load.pid)
     if row.kernel.idle_root:
         tree.file(tree.besteffort, "cpu", "cpu.idle").write_text("1")
     hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
     places = tuple(tree.pod(home) for home in batch)
     return ColocationScene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
+
+
+def _batch_command(stage: ColocationSetup, row: ColocationRow, slot: int) -> list[str | Path]:
+    if row.lock:
+        return holder(stage.programs, stage.folder, slot)
+    return [stage.programs.path("spinner"), stage.folder / COUNTERS, str(slot)]
 
 
 def _tell_kernel_of_batch(row: ColocationRow, pid: int) -> None:
@@ -190,7 +198,7 @@ def _counters(path: Path) -> Iterator[mmap.mmap]:
 
 
 async def _run(scene: ColocationScene, kind: RequestKind, warm: float) -> ColocationRun:
-    answering = _server if kind.name in SERVERS else _service
+    answering = _busy if scene.row.lock else _server if kind.name in SERVERS else _service
     with answering(scene, kind) as (service, port):
         begin = time.monotonic() + warm + _PREPARED_SECONDS
         generator = _generator(scene, kind, port, begin, warm)
@@ -200,7 +208,7 @@ async def _run(scene: ColocationScene, kind: RequestKind, warm: float) -> Coloca
         after = scene.read(generator.pid)
         late, _ = await asyncio.to_thread(generator.communicate, timeout=_GENERATOR_BOUND_SECONDS)
     latencies = array("Q")
-    latencies.frombytes((scene.stage.folder / _LATENCIES).read_bytes())
+    latencies.frombytes((scene.stage.folder / LATENCIES).read_bytes())
     return _figures(scene, kind, SentRequests(sorted(latencies), float(late or 0)), (before, after), outcome)
 
 
@@ -235,12 +243,25 @@ def _server(scene: ColocationScene, kind: RequestKind) -> Iterator[tuple[None, i
         yield None, port
 
 
+@contextmanager
+def _busy(scene: ColocationScene, kind: RequestKind) -> Iterator[tuple[None, int]]:
+    batch = len(scene.batch)
+    with busy(_lock_setting(scene), range(batch, batch + 2 * scene.stage.cpus)):
+        yield None, 0
+
+
+def _lock_setting(scene: ColocationScene) -> LockSetting:
+    return LockSetting(scene.stage.programs, scene.stage.folder, scene.service_directories)
+
+
 def _generator(scene: ColocationScene, kind: RequestKind, port: int, begin: float, warm: float) -> psutil.Popen:
     stage = scene.stage
     rate = kind.per_second_and_cpu * stage.cpus
     times = [str(round(value * 1e9)) for value in (begin, warm, stage.seconds)]
+    if scene.row.lock:
+        return waiter(_lock_setting(scene), rate, times)
     # The same arrivals for every row of a round, others in the next.
-    words = [str(port), str(rate), *times, str(scene.number), str(stage.folder / _LATENCIES)]
+    words = [str(port), str(rate), *times, str(scene.number), str(stage.folder / LATENCIES)]
     if kind.name in SERVERS:
         words += [str(CONNECTIONS), SERVERS[kind.name].request]
     program = str(stage.programs.path("generator"))

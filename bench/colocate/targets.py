@@ -11,10 +11,10 @@ from bench.colocate.servers import SERVERS
 from bench.figures import ColocationRun, ColocationTarget, Interval, clean_runs, interval, ratios
 
 P99_OVER_ALONE, UTILISATION_PCT, WORK_OVER_KOORDINATOR = 1.05, 95.0, 1.7
-P99_OVER_NO_AGENT, P99_SHORT_OF_MEMORY = 1.0, 1.2
-"""Issue 3/11, "Prove it"."""
+P99_OVER_NO_AGENT, P99_SHORT_OF_MEMORY = 1.0, 1.1
 SERVER_P99_OVER_ALONE = 1.2
-"""Issue 10/16, "A service that waits to be woken"."""
+LOST_OVER_NO_SHRINK = 0.5
+"""What is wanted: ratios of latency, batch work and evictions to those of other rows."""
 
 Figure = Callable[[ColocationRun], float | None]
 
@@ -62,6 +62,9 @@ def targets(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
             found.append(ColocationTarget(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
     if rows.MEMORY_AGENT in present:
         found += _memory(runs)
+    if {rows.LOCK_ADAPTIVE, rows.LOCK_NO_AGENT} <= present:
+        ratio = compared(runs, rows.LOCK_ADAPTIVE, rows.LOCK_NO_AGENT, rows.LOCK.name, p99)
+        found.append(ColocationTarget("lock: p99 lock-adaptive / lock-no-agent", ratio, P99_OVER_NO_AGENT))
     return found + [target for kind in SERVERS for target in _server(runs, kind)]
 
 
@@ -101,10 +104,21 @@ def _memory(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
     """A service that was killed once, in a dirty run even, is one too many."""
     ended = [run for run in runs if run.row == rows.MEMORY_AGENT and run.memory and not run.memory.service_survived]
     ratio = compared(runs, rows.MEMORY_AGENT, rows.MEMORY_ALONE, rows.LONG.name, p99)
-    return [
+    found = [
         ColocationTarget("memory: runs in which the service was killed", interval([len(ended)]), 0),
         ColocationTarget("memory: p99 with the agent / alone", ratio, P99_SHORT_OF_MEMORY),
     ]
+    lost, beside = (_pods_lost(runs, row) for row in (rows.MEMORY_AGENT, rows.MEMORY_NO_SHRINK))
+    if beside:
+        name = "memory: batch pods lost, memory-agent / memory-no-shrink"
+        found.append(ColocationTarget(name, ratios(lost, beside), LOST_OVER_NO_SHRINK))
+    return found
+
+
+def _pods_lost(runs: Sequence[ColocationRun], row: str) -> list[float]:
+    """Evicted or killed, a run; how many does not hang on how busy the machine was, so dirty runs count."""
+    found = [run.memory for run in runs if run.row == row and run.memory]
+    return [each.evicted + each.killed_by_agent + each.kernel_kills_batch for each in found]
 
 
 def claims(runs: Sequence[ColocationRun]) -> list[RatioClaim]:

@@ -17,7 +17,7 @@ from bench.tables import block
 from local.demo.load import percentile
 
 P99_SECONDS, TIMES_FASTER, COST_PCT = 0.25, 4.0, 1.0
-"""Issue 3/11, "Prove it"."""
+"""What is wanted of the brake: the slowest, beside the tick alone, and what it costs of a core."""
 START_CPU_SECONDS, START_TIMES_FASTER = 1.0, 4.0
 _GUEST = "SUBLET_GUEST"
 _RESTART_COLUMNS = ("", "restarts", "not seen", "p50 ms", "max ms", "CPU-s to the first tick")

@@ -15,7 +15,6 @@ from bench.schedule.end import CAPPED, EndToEnd
 from bench.schedule.speed import SYNTHETIC, Speed
 from bench.tables import block
 
-# Issue 5/11, "Speed".
 GANG_PODS_PER_SECOND, BARE_TIMES, LONE_PODS_PER_SECOND = 100_000.0, 4.0, 5_000.0
 PREEMPTION_P99_MS, COLD_SECONDS, ALONE_SHARE = 50.0, 20.0, 0.6
 LINEAR = 1.0

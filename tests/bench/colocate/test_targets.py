@@ -17,11 +17,16 @@ from bench.colocate.rows import (
     ALONE,
     CFS_QUOTA,
     CPUSET,
+    LOCK,
+    LOCK_ADAPTIVE,
+    LOCK_NO_AGENT,
     MEMORY_AGENT,
     MEMORY_ALONE,
+    MEMORY_NO_SHRINK,
     NO_AGENT,
     chosen,
     chosen_for_servers,
+    kinds_of,
     spinners,
 )
 from bench.colocate.targets import RatioClaim, claims, targets
@@ -96,6 +101,22 @@ def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ..
     assert verdicts(runs)["memory: runs in which the service was killed"] is verdict
 
 
+def test_batch_pods_lost_are_counted_beside_an_agent_that_reclaims_nothing() -> None:
+    """Whoever ended them: two of five are few enough, three of five are not."""
+    name = "memory: batch pods lost, memory-agent / memory-no-shrink"
+    lost = run(MEMORY_NO_SHRINK, memory=SURVIVED)
+    for count, verdict in ((2, ClaimVerdict.MET), (3, ClaimVerdict.MISSED)):
+        outcome = MemoryOutcome(True, 0, 0, count, 0, 1000)
+        assert verdicts([run(MEMORY_ALONE), run(MEMORY_AGENT, memory=outcome), lost])[name] is verdict
+    assert name not in verdicts([run(MEMORY_ALONE), run(MEMORY_AGENT, memory=SURVIVED)])
+
+
+def test_a_lock_held_by_best_effort_is_waited_for_no_longer_than_without_an_agent() -> None:
+    """Of the writes that wait for it."""
+    runs = [run(LOCK_NO_AGENT, 20.0, "lock"), run(LOCK_ADAPTIVE, 21.0, "lock")]
+    assert verdicts(runs) == {"lock: p99 lock-adaptive / lock-no-agent": ClaimVerdict.MISSED}
+
+
 @pytest.mark.parametrize(
     ("ratio", "smaller", "words"),
     [
@@ -123,7 +144,8 @@ def test_claims_are_against_no_agent() -> None:
 def test_rows_are_chosen_by_name_and_group() -> None:
     """Always in the order they are listed."""
     assert [row.name for row in chosen(["adaptive", "alone"])] == ["alone", "adaptive"]
-    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 13
+    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 18
+    assert [kinds_of(row) for row in chosen(["lock"])] == [(LOCK,)] * 5
     assert {row.agent["threshold_pct"] for row in chosen([CPUSET, CFS_QUOTA]) if row.agent} == {65}
 
 
