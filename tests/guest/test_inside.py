@@ -11,7 +11,15 @@ from guest import KERNELS
 FILES = tuple(sorted(path.stem for path in (Path(__file__).parent / "inside").glob("test_*.py")))
 FIRST = next(iter(KERNELS))
 # What another kernel may do otherwise; the rest runs on the first alone, for each guest takes a minute or more.
-ON_OTHERS = ("test_agent_acts", "test_cpu_qos", "test_cpuburst", "test_kernel_files", "test_watch")
+ON_OTHERS = (
+    "test_agent_acts",
+    "test_cpu_qos",
+    "test_cpuburst",
+    "test_crash",
+    "test_kernel_files",
+    "test_thrashing",
+    "test_watch",
+)
 RUNS = {kernel: FILES if kernel == FIRST else ON_OTHERS for kernel in KERNELS}
 # The first of each kernel waits for the boot and the whole run.
 pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.timeout(300)]

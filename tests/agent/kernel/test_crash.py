@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from agent.core.limit.ownership import gives_more
 from agent.core.observe.observation import Knob, Value
 from agent.files.controlfiles import KnobText
 from agent.files.statefile import StateFile, originals_in
-from model.topology import format_cpus, parse_cpus
+from tests.agent.kernel.dying import dies_at, within_policy
 from tests.agent.kernel.life import Life
 from tests.agent.kernel.v1_tree import V1Tree, needs_two_cpus, needs_v1
 
 pytestmark = [pytest.mark.kernel, needs_v1, needs_two_cpus]
 
-KILLED = 137
 PODS = {"podp": 900, "podq": 300}
 FIRST = (200_000, "0-1")
 PLANS = {
@@ -38,29 +34,6 @@ def tree() -> Iterator[V1Tree]:
         made.make(container)
     yield made
     made.remove()
-
-
-def dies_at(step: int, act: Callable[[], object]) -> bool:
-    """In a process of its own, killed just before its n-th change of any file; False where it ended before that."""
-    child = os.fork()
-    if child:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code in (0, KILLED), "it failed by itself"
-        return code == KILLED
-    left = [step]
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        flags = arguments[2] if event == "open" else 0
-        changes = event == "os.rename" or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR))
-        if changes and not left[0]:
-            os._exit(KILLED)
-        left[0] -= bool(changes)
-
-    try:
-        sys.addaudithook(hook)
-        act()
-    finally:
-        os._exit(0 if sys.exc_info()[0] is None else 1)
 
 
 @pytest.mark.parametrize(("before", "after"), PLANS.values(), ids=PLANS.keys())
@@ -93,16 +66,6 @@ def test_killed_at_every_step(
 def values(life: Life, plan: tuple[int, str]) -> dict[Knob, Value]:
     found = {knob: life.tree.files.held(knob) for knob in life.limits(*plan)}
     return {knob: held.value for knob, held in found.items() if isinstance(held, KnobText)}
-
-
-def within_policy(before: dict[Knob, Value], planned: dict[Knob, Value], held: dict[Knob, Value]) -> None:
-    """Between the two, knob by knob; while a CPU list moves over, it may be both."""
-    for knob, value in held.items():
-        one, other = before[knob], planned[knob]
-        most = one if gives_more(knob, one, other) else other
-        if isinstance(one, str) and isinstance(other, str):
-            most = format_cpus({*parse_cpus(one), *parse_cpus(other)})
-        assert not gives_more(knob, value, most), (knob, one, value, other)
 
 
 def test_killed_while_restoring(tree: V1Tree, tmp_path: Path) -> None:

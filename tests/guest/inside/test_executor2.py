@@ -52,6 +52,12 @@ class Agent:
         assert [outcome.error for outcome in self.turn(wanted) if outcome.error or outcome.dropped] == []
         assert {knob: self.executor.read(knob) for knob in wanted} == wanted
 
+    def value(self, knob: Knob) -> Value:
+        """What the kernel holds."""
+        found = self.executor.read(knob)
+        assert not isinstance(found, Missing), (knob, found)
+        return found
+
     def said(self, file: str, cgroup: str = "") -> str:
         return self.pods.read(cgroup or self.layout.best_effort, file).decode().strip()
 
