@@ -32,7 +32,7 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost, NodeReport
 from model.resources import CPU, ResourceVector
-from model.topology import CpuBasics, KubeletPolicy, Processor, Zone
+from model.topology import CpuBasics, KubeletPolicy, PodCpus, Processor, Zone
 
 _NOTHING = ResourceVector()
 
@@ -46,7 +46,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `settings_deleted`: the ConfigMap was there and is not any more. `unmet` names fields of documents that nobody acts
     on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it. `acknowledged` are
     our amounts that the API server took last, by resource, `zones_on_node` those of each zone, None until they were
-    read or written.
+    read or written. `processors` are the CPUs that work is spread over, `given_away` those that the kubelet gave to
+    single pods.
     """
 
     node: Node | None
@@ -59,6 +60,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     problem: str = ""
     pods_age_seconds: float = 0.0
     processors: tuple[Processor, ...] = ()
+    given_away: tuple[PodCpus, ...] = ()
     kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
     costs: Mapping[str, EvictionCost] = {}
     unsettled: bool = False
@@ -84,6 +86,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             eviction=self.settings.eviction,
             pods=self.pods,
             processors=self.processors,
+            given_away=self.given_away,
             kubelet_policy=self.kubelet_policy,
             reserved_cpus=self.colocation.reserved_cpus,
             system_cpus=self.colocation.system_cpus,

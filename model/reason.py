@@ -191,7 +191,7 @@ _WORDS: dict[Reason, str] = {
     Reason.CPUS_HELD: "best effort keeps its CPUs",
     Reason.CPUS_KEPT_OFF: "best effort keeps off the CPUs of LSE pods",
     Reason.CPUS_GIVEN: "the pod has these CPUs for itself",
-    Reason.CPUS_NOT_GIVEN: "the CPUs that the scheduler gave the pod cannot be given as a whole: none is",
+    Reason.CPUS_NOT_GIVEN: "the pod does not have all of the CPUs that the scheduler gave it",
     Reason.TOO_FEW_CPUS: "fewer CPUs may be used than the load leaves room for: best effort gets those",
     Reason.KNOB_RELEASED: "no strategy in force uses this file: it holds again what it held before us",
     Reason.KNOB_OF_OTHER_STRATEGY: "another strategy owns this control file: only what that one wants is written",

@@ -50,21 +50,30 @@ class KubeletPolicy(StrEnum):
     STATIC = "static"
 
 
+class PodCpus(msgspec.Struct, frozen=True):
+    """CPUs the kubelet's static policy gave one pod; `uid` names its cgroup, names are empty where it is not listed."""
+
+    uid: str
+    cpus: tuple[int, ...]
+    namespace: str = ""
+    name: str = ""
+
+
 class CpuInfo(msgspec.Struct, frozen=True):
     """The machine's online CPUs by number and its NUMA nodes by id; `isolated` are balanced onto by nobody, those in
-    `given_away` the kubelet gave to single containers."""
+    `given_away` the kubelet gave to single pods."""
 
     basics: CpuBasics
     processors: tuple[Processor, ...]
     numa: tuple[NumaNode, ...]
     isolated: tuple[int, ...] = ()
-    given_away: tuple[int, ...] = ()
+    given_away: tuple[PodCpus, ...] = ()
     policy: KubeletPolicy = KubeletPolicy.NONE
 
     @property
     def shared(self) -> tuple[Processor, ...]:
         """The CPUs that work is spread over."""
-        apart = {*self.isolated, *self.given_away}
+        apart = {*self.isolated, *(cpu for pod in self.given_away for cpu in pod.cpus)}
         return tuple(processor for processor in self.processors if processor.cpu not in apart)
 
 
@@ -90,15 +99,6 @@ class SharePools(msgspec.Struct, frozen=True):
 
     online: tuple[SharePool, ...] = ()
     best_effort: tuple[SharePool, ...] = ()
-
-
-class PodCpus(msgspec.Struct, frozen=True):
-    """CPUs the kubelet's static policy gave one pod; names are empty where the pod is not listed."""
-
-    uid: str
-    cpus: tuple[int, ...]
-    namespace: str = ""
-    name: str = ""
 
 
 class KubeletCpus(msgspec.Struct, frozen=True):

@@ -196,6 +196,7 @@ class ClusterEdge:
             problem=unread or self._problem,
             pods_age_seconds=self._pods.age_seconds,
             processors=cpu.shared if cpu else (),
+            given_away=cpu.given_away if cpu else (),
             kubelet_policy=cpu.policy if cpu else KubeletPolicy.NONE,
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from agent.core.observe import topology
 from agent.core.observe.observation import Absence, Missing, NumaSample
 from agent.core.observe.topology import CpuPlace, NumaMemory
 from model.fault import KernelFault
 from model.pod.pod import Pod
-from model.topology import CpuBasics, CpuInfo, KubeletCpus, KubeletPolicy, NumaNode, Processor, parse_cpus
+from model.topology import CpuBasics, CpuInfo, KubeletCpus, KubeletPolicy, NumaNode, PodCpus, Processor, parse_cpus
 
 log = structlog.get_logger()
 
@@ -44,6 +45,7 @@ class TopologyReader:
         self._kubelet_state = kubelet_state
         self._descriptors: dict[Path, int] = {}
         self._last: CpuInfo | None = None
+        self._state_read: tuple[int, ...] = ()
 
     def read(self) -> CpuInfo:
         """Everything again, some milliseconds: for start and a slow cadence. Raises KernelFault for the first alone."""
@@ -74,15 +76,25 @@ class TopologyReader:
         numa = tuple(self._numa_node(node, found) for node in sorted(members))
         return CpuInfo(basics, found, numa, isolated, *self._given_away(isolated))
 
-    def _given_away(self, isolated: Iterable[int]) -> tuple[tuple[int, ...], KubeletPolicy]:
+    def refreshed(self) -> CpuInfo | None:
+        """With what the kubelet gave away since; None where it wrote nothing. For a quick cadence. Never raises."""
+        if self._last is None or _identity(self._kubelet_state) == self._state_read:
+            return None
+        given_away, policy = self._given_away(self._last.isolated)
+        self._last = replace(self._last, given_away=given_away, policy=policy)
+        return self._last
+
+    def _given_away(self, isolated: Iterable[int]) -> tuple[tuple[PodCpus, ...], KubeletPolicy]:
         """What a state that cannot be read says is what it said last; at the start, that every Guaranteed pod has its
         own, which lends least. Isolated CPUs that nobody works on count as used already."""
+        self._state_read = _identity(self._kubelet_state)
         state = kubelet_cpus(self._kubelet_state, ())
         if isinstance(state, Missing):
+            self._state_read = ()
             return (self._last.given_away, self._last.policy) if self._last else ((), KubeletPolicy.STATIC)
         given = {cpu for pod in state.pods for cpu in pod.cpus}
         shared = state.policy == KubeletPolicy.STATIC and not (given and given.issubset(isolated))
-        return tuple(sorted(given)), KubeletPolicy.STATIC if shared else KubeletPolicy.NONE
+        return state.pods, KubeletPolicy.STATIC if shared else KubeletPolicy.NONE
 
     def numa(self, info: CpuInfo) -> tuple[NumaSample, ...]:
         """CPU time and memory of each NUMA node, through cached descriptors; a node that cannot be read is left out."""
@@ -133,6 +145,15 @@ class TopologyReader:
             if path in self._descriptors:
                 os.close(self._descriptors.pop(path))
             return None
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Which writing of a file this is; empty where there is none. The kubelet renames a new file into its place."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def kubelet_cpus(state: Path, pods: Iterable[Pod]) -> KubeletCpus | Missing:

@@ -44,7 +44,7 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import ResourceVector
-from model.topology import CpuBasics, Processor, Zone
+from model.topology import CpuBasics, KubeletPolicy, PodCpus, Processor, Zone
 
 FORMAT = 4
 """Another number: fields have other names or another meaning, and a replay would decide from half a state."""
@@ -91,6 +91,8 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu: CpuBasics | UnsetType | None = UNSET
     problem: str | UnsetType = UNSET
     processors: tuple[Processor, ...] | UnsetType = UNSET
+    given_away: tuple[PodCpus, ...] | UnsetType = UNSET
+    kubelet_policy: KubeletPolicy | UnsetType = UNSET
     costs: Mapping[str, EvictionCost] | UnsetType = UNSET
     unsettled: bool | UnsetType = UNSET
     settings_deleted: bool | UnsetType = UNSET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +38,8 @@ from agent.run.heartbeat_guard import last_plan
 
 log = structlog.get_logger()
 
-_TOPOLOGY_SECONDS = 60.0
+_KUBELET_SECONDS = 2.0
+_LOOKS_A_TOPOLOGY = 30
 
 
 class MachinePaths(msgspec.Struct, frozen=True):
@@ -131,12 +133,13 @@ class AgentMachine:
         return plan
 
     async def follow_topology(self) -> None:
-        """CPUs may come and go. Never returns."""
-        while True:
-            await asyncio.sleep(_TOPOLOGY_SECONDS)
+        """CPUs may come and go, and the kubelet gives them to pods. Never returns."""
+        for look in itertools.count(1):
+            await asyncio.sleep(_KUBELET_SECONDS)
+            read = self.topology.read if look % _LOOKS_A_TOPOLOGY == 0 else self.topology.refreshed
             # The kubelet's file lies on a disk, and one that does not answer holds no tick up.
-            found = await asyncio.to_thread(self.topology.read)
-            if found != self.cpu_info:
+            found = await asyncio.to_thread(read)
+            if found is not None and found != self.cpu_info:
                 self.cpu_info = found
 
 

@@ -81,7 +81,7 @@ from model.qos import CpuQosStrategy, MemoryQosStrategy, UclampStrategy
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import BurstStrategy, EvictionStrategy, HostApplication, SuppressPolicy, SuppressStrategy
-from model.topology import KubeletPolicy, Processor
+from model.topology import KubeletPolicy, PodCpus, Processor
 
 _RAISE_REST_SECONDS = 5.0
 """After a cut by the brake nothing is raised for this long."""
@@ -99,15 +99,16 @@ class LimitFacts(msgspec.Struct, frozen=True):
     """What limits depend on beside the observation; `pods` is None until they were listed.
 
     `reserved_millis` is what the Node's annotation keeps free, `raw_allocatable_millis` what was allocatable before
-    amplification, None without it, `kubelet_policy` whether the kubelet gives CPUs away; best effort never gets
-    `reserved_cpus` nor `system_cpus`. `unsettled` is why the settings in force may be looser than those of a document
-    that could not be read or was deleted; None: they are not.
+    amplification, None without it, `kubelet_policy` whether the kubelet gives CPUs away, `given_away` which beside the
+    `processors` that all share; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled` is why the
+    settings in force may be looser than those of a document that could not be read or was deleted; None: they are not.
     """
 
     suppress: SuppressStrategy
     eviction: EvictionStrategy
     pods: tuple[Pod, ...] | None
     processors: tuple[Processor, ...] = ()
+    given_away: tuple[PodCpus, ...] = ()
     kubelet_policy: KubeletPolicy = KubeletPolicy.NONE
     reserved_cpus: tuple[int, ...] = ()
     system_cpus: tuple[int, ...] = ()
@@ -565,7 +566,9 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
         scene.layout,
         {
             Strategy.CPU_SUPPRESS: cpus.limits,
-            Strategy.OWN_CPUS: own_cpus(scene.layout, scene.observation, scene.pods, scene.facts.processors),
+            Strategy.OWN_CPUS: own_cpus(
+                scene.layout, scene.observation, scene.pods, scene.facts.processors, scene.facts.given_away
+            ),
             Strategy.MEMORY_HEADROOM: (high,) if high else (),
             Strategy.PROCESS_LIMITS: (pids,) if pids else (),
             Strategy.MEMORY_QOS: tier_limits(scene.layout, scene.observation, _wishes(scene.memory, scene.facts)),

@@ -97,9 +97,10 @@ def busy_ticks_by_cpu(stat: bytes) -> dict[int, int]:
 
 
 def kubelet_cpus(state: bytes, pods: Iterable[Pod]) -> KubeletCpus:
-    """Policy and pods of the kubelet's cpu_manager_state, less those whose CPUs Koordinator rules.
+    """Policy and pods of the kubelet's cpu_manager_state, less LSE and LSR pods with CPUs from the scheduler.
 
-    Those are pods labelled LS or BE or with CPUs from the scheduler (Koordinator states_noderesourcetopology.go).
+    Koordinator leaves out all that are labelled LS or BE, too (states_noderesourcetopology.go), since its koordlet puts
+    those on shared CPUs; here they stay where the kubelet put them.
     """
     try:
         read = msgspec.json.decode(state, type=_CpuManagerState)
@@ -110,7 +111,7 @@ def kubelet_cpus(state: bytes, pods: Iterable[Pod]) -> KubeletCpus:
     for uid, containers in sorted(read.entries.items()):
         cpus = tuple(sorted({cpu for text in containers.values() for cpu in parse_cpus(text)}))
         pod = listed.get(uid)
-        if not cpus or (pod and (pod.colocation.qos_label in (QoSClass.LS, QoSClass.BE) or pod.colocation.cpuset)):
+        if not cpus or (pod and pod.colocation.cpuset and pod.colocation.qos_label in (QoSClass.LSE, QoSClass.LSR)):
             continue
         found.append(PodCpus(uid, cpus, pod.namespace, pod.name) if pod else PodCpus(uid, cpus))
     return KubeletCpus(read.policy_name, tuple(found))

@@ -13,7 +13,7 @@ import pytest
 from agent.core.observe.observation import Missing, NumaSample
 from agent.edge.topology import TopologyReader, kubelet_cpus
 from model.fault import KernelFault
-from model.topology import CpuBasics, KubeletCpus, KubeletPolicy, NumaNode, Processor
+from model.topology import CpuBasics, CpuInfo, KubeletCpus, KubeletPolicy, NumaNode, PodCpus, Processor
 
 MEMINFO = "{0}MemTotal: 1000 kB\n{0}MemFree: 300 kB\n{0}Active(file): 100 kB\n{0}Inactive(file): 50 kB\n{0}SReclaimable: 25 kB\n"
 STAT = "cpu  0 0 0 0 0 0 0\ncpu0 1 0 0 9 0 0 0\ncpu1 2 0 0 9 0 0 0\ncpu2 4 0 0 9 0 0 0\ncpu3 8 0 0 9 0 0 0\nintr 1\n"
@@ -207,3 +207,28 @@ def test_what_the_kubelet_gave_away(
     assert (info.policy, [p.cpu for p in info.shared]) == (policy, shared)
     path.write_text("}")
     assert measured.read() == info
+
+
+def test_what_the_kubelet_gives_away_is_heard_of_soon(machine: Path) -> None:
+    """Where its file was written since, and only then; one that says nothing is read again until it does."""
+    path, wrote = machine / "cpu_manager_state", machine / "new"
+    measured = TopologyReader(machine / "sys", machine / "proc", path)
+    assert measured.refreshed() is None, "nothing is known before the first reading"
+    measured.read()
+    assert measured.refreshed() is None
+
+    def kubelet(text: str) -> CpuInfo | None:
+        wrote.write_text(text)
+        wrote.rename(path)
+        return measured.refreshed()
+
+    info = kubelet(STATE % ("static", "2-3"))
+    assert info is not None and info.given_away == (PodCpus("u", (2, 3)),)
+    assert (info.policy, [p.cpu for p in info.shared]) == (KubeletPolicy.STATIC, [0, 1])
+    assert measured.refreshed() is None
+    assert kubelet("{") == info and measured.refreshed() == info
+    info = kubelet(STATE % ("static", "1"))
+    assert info is not None and [p.cpu for p in info.shared] == [0, 2, 3]
+    path.unlink()
+    assert (gone := measured.refreshed()) is not None and gone.policy is KubeletPolicy.NONE
+    assert measured.refreshed() is None

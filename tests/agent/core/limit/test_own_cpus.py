@@ -14,7 +14,7 @@ from model.pod.pod import Pod
 from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.reason import Reason
-from model.topology import Processor
+from model.topology import PodCpus, Processor, parse_cpus
 from tests.pods import make_pod
 
 V1, V2 = Layout("/kubepods"), Layout("/kubepods", version=2)
@@ -53,10 +53,15 @@ def test_what_is_read(pods: tuple[Pod, ...], paths: list[str], layout: Layout) -
     assert list(own_cpus_to_read(layout, PLACES, pods)) == knobs(layout, *paths)
 
 
-def given(build: Any, pods: tuple[Pod, ...], kernel: Any = "0-3", root: str = "0-3", layout: Layout = V1) -> Any:
+def given(
+    build: Any, pods: tuple[Pod, ...], kernel: Any = "0-3", root: str = "0-3", layout: Layout = V1, **kubelets: str
+) -> Any:
+    """`kubelets` by the pod that the kubelet gave them to, of which the machine has none beside."""
+    away = tuple(PodCpus(uid, parse_cpus(cpus)) for uid, cpus in kubelets.items())
+    others = tuple(p for p in MACHINE if all(p.cpu not in each.cpus for each in away))
     readings = dict.fromkeys(knobs(layout, A, B), KnobReading(kernel))
     readings[cpuset_knob(layout, "/kubepods")] = KnobReading(root)
-    return own_cpus(layout, build.seen(50.0, places=PLACES, knobs=readings), pods, MACHINE)
+    return own_cpus(layout, build.seen(50.0, places=PLACES, knobs=readings), pods, others, away)
 
 
 @pytest.mark.parametrize(("layout", "root"), [(V1, "0-3"), (V2, "0-3"), (V2, "")])
@@ -72,26 +77,86 @@ def test_containers_run_on_them(build: Any, layout: Layout, root: str) -> None:
 
 
 NOT_GIVEN = {
-    "offline": ((pod(cpuset="3-4"),), "0-3", "CPU 4 is offline, or not in this machine"),
-    "outside kubepods": ((pod(cpuset="1-2"),), "0-1", "no pod may run on CPU 2 (cpuset of kubepods)"),
+    "offline": ((pod(cpuset="3-4"),), "0-3", "CPU 4 is offline, or not in this machine", "0-3"),
+    "outside kubepods": ((pod(cpuset="1-2"),), "0-1", "no pod may run on CPU 2 (cpuset of kubepods)", "0-3"),
+    "offline, beside one that has CPUs": (
+        (pod(cpuset="3-4", scheduled_seconds=1.0), pod("b", "1-2", QoSClass.LSR, scheduled_seconds=5.0)),
+        "0-3",
+        "CPU 4 is offline, or not in this machine",
+        "0,3",
+    ),
     "given twice": (
         (pod(scheduled_seconds=9.0), pod("b", "1-2", scheduled_seconds=5.0)),
         "0-3",
         "CPU 1 is pod default/b's",
+        "0",
+    ),
+    "given twice, as a whole": (
+        (pod(cpuset="1-2", scheduled_seconds=9.0), pod("b", "1-2", scheduled_seconds=5.0)),
+        "0-3",
+        "CPU 1-2 is pod default/b's",
+        "0,3",
     ),
 }
 
 
-@pytest.mark.parametrize(("pods", "root", "why"), NOT_GIVEN.values(), ids=NOT_GIVEN)
-def test_what_cannot_be_given(build: Any, pods: tuple[Pod, ...], root: str, why: str) -> None:
-    """Nothing of it is: the list stays as it is, and the record says what is in the way. Who came first keeps his."""
+@pytest.mark.parametrize(("pods", "root", "why", "runs_on"), NOT_GIVEN.values(), ids=NOT_GIVEN)
+def test_what_cannot_be_given(build: Any, pods: tuple[Pod, ...], root: str, why: str, runs_on: str) -> None:
+    """It runs where it was, or on what is left to it, never where another is alone, and the record says what is in the
+    way. Who came first keeps his."""
     found = {limit.knob: limit for limit in given(build, pods, root=root)}
     limit = found.pop(cpuset_knob(V1, A))
-    assert (limit.value, limit.decision.value, limit.decision.reason) == ("0-3", 4, Reason.CPUS_NOT_GIVEN)
-    assert limit.decision.detail.endswith(f"; {why}")
+    cpus = len(parse_cpus(runs_on))
+    assert (limit.value, limit.decision.value, limit.decision.reason) == (runs_on, cpus, Reason.CPUS_NOT_GIVEN)
+    assert limit.decision.detail.endswith(f"; {why}; it runs on {runs_on}")
     assert [(other.value, other.decision.reason) for other in found.values()] == [("1-2", Reason.CPUS_GIVEN)] * len(
         found
     )
+
+
+KUBELETS: dict[str, tuple[tuple[Pod, ...], dict[str, str], str, str]] = {
+    "one of them": ((pod(cpuset="0-1"),), {"g": "1"}, "0", "; CPU 1 is pod g's, by the kubelet; it runs on 0"),
+    "all of them": ((pod(cpuset="0-1"),), {"g": "0-1"}, "2-3", "; CPU 0-1 is pod g's, by the kubelet; it runs on 2-3"),
+    "of an LSR pod": (
+        (pod(cpuset="0-1", qos=QoSClass.LSR), pod("b", qos=QoSClass.LS, cpuset="")),
+        {"b": "0"},
+        "1",
+        "; CPU 0 is pod default/b's, by the kubelet; it runs on 1",
+    ),
+    "others": ((pod(cpuset="0-1"),), {"g": "2-3"}, "0-1", ""),
+    "its own, which nobody else has": ((pod(cpuset="0-1"),), {"a": "0,3"}, "0-1", ""),
+    "all of them, and it has its own": (
+        (pod(cpuset="0-1"),),
+        {"g": "0-1", "a": "3"},
+        "3",
+        "; CPU 0-1 is pod g's, by the kubelet; it runs on 3",
+    ),
+    "those of a pod that runs where the scheduler put it": (
+        (pod(cpuset="0-1", scheduled_seconds=9.0), pod("b", "2", scheduled_seconds=5.0)),
+        {"b": "0-1"},
+        "0-1",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", [V1, V2])
+@pytest.mark.parametrize(("pods", "away", "expected", "why"), KUBELETS.values(), ids=KUBELETS)
+def test_what_the_kubelet_gave_to_another(
+    build: Any, pods: tuple[Pod, ...], away: dict[str, str], expected: str, why: str, layout: Layout
+) -> None:
+    """The Guaranteed pod has it alone: the LSE or LSR pod has what is left of its CPUs, else the others' shared ones."""
+    found = {limit.knob: limit for limit in given(build, pods, layout=layout, **away)}
+    limit = found[cpuset_knob(layout, A)]
+    reason = Reason.CPUS_NOT_GIVEN if why else Reason.CPUS_GIVEN
+    assert (limit.value, limit.decision.reason, limit.decision.value) == (expected, reason, len(parse_cpus(expected)))
+    assert limit.decision.detail == f"pod default/a: CPUs 0-1{why}"
+
+
+def test_no_cpu_is_left(build: Any) -> None:
+    """An empty list cannot be: it stays as it is."""
+    (limit,) = (each for each in given(build, (pod(),), kernel="0-3", g="0-3") if each.knob.cgroup == A)
+    assert limit.value == "0-3" and limit.decision.reason is Reason.CPUS_NOT_GIVEN
 
 
 def test_nothing_is_judged_in_the_dark(build: Any) -> None:

@@ -135,26 +135,34 @@ def state(entries: Any, policy: str = "static") -> bytes:
 
 
 def test_kubelet_cpus() -> None:
-    """Containers of a pod are joined; what Koordinator places itself, and what has no CPUs, is left out."""
+    """Containers of a pod are joined; whom we put on CPUs of the scheduler, and what has none, is left out.
+
+    An LS or BE label moves nobody from the kubelet's CPUs.
+    """
     pods = [
         pod("plain"),
         pod("static", cgroup_uid="hash"),
         pod("ls", qos_label=QoSClass.LS),
         pod("be", qos_label=QoSClass.BE),
-        pod("pinned", cpuset="1"),
+        pod("named", cpuset="1", qos_label=QoSClass.LS),
+        pod("lse", cpuset="1", qos_label=QoSClass.LSE),
+        pod("lsr", cpuset="1", qos_label=QoSClass.LSR),
+        pod("whole", qos_label=QoSClass.LSE),
     ]
     entries = {
         "uid-plain": {"a": "2-3", "b": "6"},
         "hash": {"a": "1"},
         "unlisted": {"a": "7"},
         "uid-none": {"a": ""},
-        **{f"uid-{name}": {"a": "4"} for name in ("ls", "be", "pinned")},
+        **{f"uid-{name}": {"a": "4"} for name in ("ls", "be", "named", "lse", "lsr", "whole")},
     }
     assert kubelet_cpus(state(entries), pods) == KubeletCpus(
         "static",
         (
             PodCpus("hash", (1,), "ns", "static"),
+            *(PodCpus(f"uid-{name}", (4,), "ns", name) for name in ("be", "ls", "named")),
             PodCpus("uid-plain", (2, 3, 6), "ns", "plain"),
+            PodCpus("uid-whole", (4,), "ns", "whole"),
             PodCpus("unlisted", (7,)),
         ),
     )
