@@ -28,6 +28,7 @@ from scheduler.settings_in_force import SettingsInForce
 from scheduler.steps import queue_standings
 from scheduler.steps.binding import Binding, Placing
 from scheduler.steps.capacity_holds import CapacityHolds
+from scheduler.steps.gang_admission import GangAdmission
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.memo import Memo
 from scheduler.steps.preempting import Preempting
@@ -47,7 +48,8 @@ class Cycle:
         self._cache = cache
         self.quotas = QueueQuotas(cache, self.backlog, settings.queues)
         self._holds = CapacityHolds(cache, self.backlog, self.quotas, settings)
-        self._statuses = GangStatuses(cache, self.quotas.admits)
+        self._admission = GangAdmission(cache, self.quotas)
+        self._statuses = GangStatuses(cache, self._admission.admits)
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
         self._aside: set[WorkloadId] = set()
@@ -71,6 +73,7 @@ class Cycle:
         turn.add(self._waiting.released(now))
         turn.add(self._waiting.timed_out(now))
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
+        self._admission.begin(now)
         turn.add(self._statuses.admitted())
         self._hold_begun(turn, working, now)
         ready = self.backlog.ready(now)

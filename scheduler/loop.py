@@ -21,7 +21,7 @@ from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.settings_in_force import INVALID
-from scheduler.steps.queue_figures import losses
+from scheduler.steps.queue_figures import known_queues, losses
 from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()
@@ -136,12 +136,13 @@ class Loop:
         unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
         self._meter.timed_out(turn.timeouts)
+        called = known_queues(self._cycle.quotas.quota)
         for plan in turn.plans:
             self._meter.preempted(len(plan.victims))
             for queue, reason in losses(plan):
-                self._meter.job_preempted(plan.queue, queue, reason)
+                self._meter.job_preempted(called(plan.queue), called(queue), reason)
         for wait in turn.ended_waits:
-            self._meter.job_ended_waiting(wait.seconds, wait.queue, wait.job_type, wait.result)
+            self._meter.job_ended_waiting(wait.seconds, called(wait.queue), wait.job_type, wait.result)
             if wait.gang:
                 self._meter.gang_ended_waiting(wait.result, timed_out=wait.result == "timeout")
         if self.last_turn_seconds >= self._figures_due:

@@ -256,16 +256,17 @@ class ClusterCache:
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, queue=queue))
 
     def _queue_again(self, records: Iterable[PodRecord]) -> None:
-        """Pods that may be in another queue by what their PodGroup or their namespace says, and their charges."""
+        """Pods that may be in another queue by what their PodGroup, their namespace or the queue says, and their
+        charges."""
         for record in records:
             pod = self._in_queue(record.pod)
-            if pod is record.pod:
-                continue
-            record.pod = pod
-            self._touch(pod)
-            charge = self.ledger.charge(pod.uid)
-            if charge is not None:
-                after = msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
+            moved = pod is not record.pod
+            if moved:
+                record.pod = pod
+                self._touch(pod)
+            charge, queue = self.ledger.charge(pod.uid), self.queues.charged_to(pod)
+            if charge is not None and (moved or charge.queue != queue):
+                after = msgspec.structs.replace(charge, pod=pod, queue=queue)
                 self.ledger.apply([LedgerChange(pod.uid, after)])
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
@@ -302,7 +303,7 @@ class ClusterCache:
             record.pod_class,
             record.pod_traits,
             pod,
-            pod.spec.queue,
+            self.queues.charged_to(pod),
             PlacementState.BOUND,
         )
         charge = Charge(*own, subject, priority, pod.colocation.bound_cpus)

@@ -16,6 +16,7 @@ from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.gangs.volcano import volcano_gang
 from kube.informer import Change, ChangeKind
 from model.priority import PriorityClass
+from model.queue import DEFAULT_QUEUE
 from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
@@ -93,7 +94,8 @@ class GangCache:
 
     def admitted(self, queue: str) -> tuple[Gang, ...]:
         """Gangs of Volcano in a queue whose pods may be made, and do not run yet."""
-        found = (each for each in self._records[GangSource.VOLCANO].values() if each.gang.queue == queue)
+        records = self._records[GangSource.VOLCANO].values()
+        found = (each for each in records if (each.gang.queue or DEFAULT_QUEUE) == queue)
         return tuple(each.gang for each in found if each.volcano_status.phase is VolcanoPhase.INQUEUE)
 
     def of_class(self) -> frozenset[str]:

@@ -17,7 +17,9 @@ from kube.dialects.queues.membership import resolved
 from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, in_force, read
 from kube.informer import Change, ChangeKind
 from model.pod.pod import Pod
-from model.queue import DEFAULT_QUEUE, Queue
+from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from scheduler.core.queues.admission_rules import barred
+from scheduler.core.queues.tree import QueueTree, tree_of
 
 _Refuse = Callable[[str, objects.Metadata, str], None]
 
@@ -38,6 +40,7 @@ class QueueCache:
         self._objects: dict[str, QueueObject] = {}
         self._in_force: dict[str, QueueObject] = {}
         self._by_namespace: dict[str, str] = {}
+        self._tree = tree_of(())
 
     def reads(self, item: object) -> bool:
         """Whether objects of this kind belong here."""
@@ -77,6 +80,13 @@ class QueueCache:
         known = local if local in self._in_force else ""
         return resolved(known or pod.spec.named_queue, group, pod.namespace, self._by_namespace)
 
+    def charged_to(self, pod: Pod) -> str:
+        """The queue of a pod that is on a node; the root where its own, or one above it, is not for its namespace.
+
+        Such a pod never came there by us, or says since it was placed that it is another queue's.
+        """
+        return ROOT_QUEUE if barred(self._tree, pod.spec.queue, pod.namespace) else pod.spec.queue
+
     def apply(self, change: Change[Any]) -> None:
         """Take in one change."""
         found = read(change.object)
@@ -93,11 +103,12 @@ class QueueCache:
             self._in_force[found.name] = found  # with the status that was written since
 
     def _choose(self) -> None:
-        names, places = self._in_force.keys(), self._by_namespace
+        before = (self._in_force.keys(), self._by_namespace, _rules(self._tree))
         self._in_force = in_force(self._objects.values())
         self._by_namespace = by_namespace(self._in_force.values())
+        self._tree = tree_of(self.queues())
         self.changed = True
-        self.moved |= names != self._in_force.keys() or places != self._by_namespace
+        self.moved |= before != (self._in_force.keys(), self._by_namespace, _rules(self._tree))
         for each in self._objects.values():
             self._tell(each)
 
@@ -111,6 +122,11 @@ class QueueCache:
             self._refuse(found.where, found.metadata, told)
         else:
             self._settled(found.where)
+
+
+def _rules(tree: QueueTree) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Parent and namespaces of each queue, by which it is told whose pods count to it."""
+    return {name: (tree.parent(name), queue.admission.namespaces) for name, queue in tree.queues.items()}
 
 
 def _said(found: QueueObject | None) -> tuple[object, ...]:

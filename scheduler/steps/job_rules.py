@@ -33,6 +33,11 @@ class JobRules:
         before = {name: self._before(name, candidate.subject) for name in limited}
         return refusal(self._tree, queue, _facts(candidate), before)
 
+    def never(self, candidate: Candidate) -> bool:
+        """Whether a rule refuses it for ever: it takes nobody's place, holds up nobody and has no share."""
+        against = refusal(self._tree, candidate.governed_by, _facts(candidate), {})
+        return against is not None and against.terminal
+
     def _before(self, node: str, subject: WorkloadId) -> int:
         """How many jobs in and below a queue count before this one; none where it runs already."""
         leaves = [name for name in self._tree.top_down if node in self._tree.path(name)]
@@ -45,7 +50,8 @@ class JobRules:
     def _line(self, queues: frozenset[str]) -> dict[WorkloadId, int]:
         """The places of jobs that wait and have nothing running, the oldest 0."""
         running = {job for name in queues for job in self._book.jobs(name)}
-        own = (each for each in self._waiting if each.governed_by in queues and each.subject not in running)
+        named = (each for each in self._waiting if each.governed_by in queues and each.subject not in running)
+        own = (each for each in named if not self.never(each))
         line = sorted(own, key=lambda each: (each.workload.created_seconds, each.workload.uid))
         return {each.subject: place for place, each in enumerate(line)}
 

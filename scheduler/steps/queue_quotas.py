@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, Queue, QueueOrder, QueueState
+from model.queue import ROOT_QUEUE, Cell, Queue, QueueOrder
 from model.reason import Reason
-from model.workload import Gang
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
@@ -22,7 +21,7 @@ from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
 from scheduler.core.queues.headroom import CAPACITY, Shortage
 from scheduler.core.queues.policy import QueuePolicy
-from scheduler.core.queues.shares import Share, Shares, fair_shares
+from scheduler.core.queues.shares import Share, Shares, fair_shares, known_cells
 from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
@@ -41,6 +40,7 @@ class QueueQuotas:
         self._backlog = backlog
         self._known: tuple[Queue, ...] = ()
         self._capacity: Mapping[Cell, int] = {}
+        self._cells: frozenset[Cell] = frozenset()
         self._snapshot = cache.snapshot()
         self._rules: JobRules | None = None
         self._ruleless: frozenset[str] = frozenset()
@@ -60,11 +60,13 @@ class QueueQuotas:
         if changed:
             self._known, self.tree = queues, tree_of(queues)
             self._ruleless = ruleless(self.tree)
-            self._weighted.clear()
-            quota = TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels)
-            ledger.open_book(QueueBook(quota) if queues and self.policy.enable else None)
-        if self.quota is not None:
+            ledger.open_book(None)
+        if queues and self.policy.enable:
             self._capacity = self._available(snapshot)
+            if self.quota is None or not self._capacity.keys() <= self._cells:
+                self._weighted.clear()
+                ledger.open_book(QueueBook(self._books()))
+        if self.quota is not None:
             self.quota.begin(self._capacity, self._shares)
             self._lines.clear()
             self._observe(now)
@@ -82,6 +84,11 @@ class QueueQuotas:
             (outside if candidate.governed_by == ROOT_QUEUE else governed).append(candidate)
         yield from in_order(outside, lambda queue: Fraction(0), ranking)
         yield from in_order(governed, Tournament(self._share_of, self.tree, self._borrows), ranking)
+
+    def _books(self) -> TurnQuota:
+        """Of the cells that nodes or queues have: a book is opened again where a node comes with another."""
+        self._cells = frozenset(known_cells(self.tree, self._capacity, ()))
+        return TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels, self._cells)
 
     def _share_of(self, queue: str) -> Fraction:
         """Its weighted dominant share, now or over time."""
@@ -127,9 +134,9 @@ class QueueQuotas:
         """The books for those who ask, where there is but the default queue, too."""
         if self.quota is not None:
             return self.quota
-        quota = TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels)
-        self._cache.ledger.write_into(QueueBook(quota))
         self._capacity = self._available(snapshot)
+        quota = self._books()
+        self._cache.ledger.write_into(QueueBook(quota))
         quota.begin(self._capacity, self._shares)
         return quota
 
@@ -172,22 +179,6 @@ class QueueQuotas:
             kept[index] = low
         return cut(candidate, kept)
 
-    def admits(self, gang: Gang) -> bool:
-        """Whether a gang's queue takes work, and may ever have what it has, what is admitted and what the gang needs.
-
-        What others borrow at this moment does not count (Volcano's plugin capacity): it is taken back for pods, and a
-        gang that is not admitted has none.
-        """
-        quota, queue = self.quota, self.tree.queues.get(gang.queue or DEFAULT_QUEUE)
-        if quota is None:
-            return True
-        if queue is None or not self.tree.leaf(queue.name) or queue.state is not QueueState.OPEN:
-            return False
-        asked = cells(gang.min_resources.amounts)
-        for other in self._cache.gangs.admitted(gang.queue):
-            add(asked, cells(other.min_resources.amounts))
-        return not quota.potential_short(queue.name, {c: n + quota.used(queue.name, c) for c, n in asked.items()})
-
     def preemption_rules(self, candidate: Candidate) -> QueueRules | None:
         """The rules between queues for an eviction on its behalf; None where there is but one."""
         quota, evicting = self.quota, self._cache.ledger.evicting
@@ -197,7 +188,7 @@ class QueueQuotas:
         before = joined(self._own_claim(candidate), going)
         own, asked = candidate.governed_by, self._asked(candidate)
         short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
-        contested = tuple(each.cell for each in short) or tuple(asked)
+        contested = tuple(each.cell for each in short) or tuple(quota.counted(asked))
         strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
         return QueueRules(quota, own, asked, before, contested, strategies)
 
@@ -217,7 +208,8 @@ class QueueQuotas:
 
     def _shares(self) -> Shares:
         """Fair shares by what is used, nominated and waited for at this moment."""
-        demand = own_demand(self.tree.queues, self._cache.ledger, self._backlog.candidates)
+        waiting = (each for each in self._backlog.candidates if not self._refused_for_ever(each))
+        demand = own_demand(self.tree.queues, self._cache.ledger, waiting, self._cells)
         return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
 
     def _unknown(self, queue: str) -> QueueRefusal:
@@ -245,9 +237,17 @@ class QueueQuotas:
             own = [each for each in self._backlog.candidates if each.governed_by == queue]
             line = self._lines[queue] = sorted(own, key=_by_time, reverse=True)
         waiting = self._backlog.by_subject
-        while line and (line[-1].subject not in waiting or _never(quota, queue, self._asked(line[-1]))):
+        while line and (line[-1].subject not in waiting or self._never(quota, line[-1])):
             line.pop()
         return line[-1] if line else None
+
+    def _never(self, quota: TurnQuota, candidate: Candidate) -> bool:
+        """Whether its queue will not have it as queues are written."""
+        return self._refused_for_ever(candidate) or bool(_never(quota, candidate.governed_by, self._asked(candidate)))
+
+    def _refused_for_ever(self, candidate: Candidate) -> bool:
+        queue = candidate.governed_by
+        return self._rules is not None and queue not in (ROOT_QUEUE, *self._ruleless) and self._rules.never(candidate)
 
     def _asked(self, candidate: Candidate) -> dict[Cell, int]:
         """What it must have at once: all members it needs, or one of those above its minimum."""

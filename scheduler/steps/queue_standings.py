@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -31,9 +31,10 @@ def standings(
     tree, candidates = quota.tree, tuple(waiting)
     pending = Counter(candidate.workload.queue for candidate in candidates)
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
-    nominated: Use = {name: cells(ledger.claimed(ClaimKind.NOMINATED).of(name)) for name in tree.top_down}
+    claimed = ledger.claimed(ClaimKind.NOMINATED)
+    nominated: Use = {name: quota.counted(cells(claimed.of(name))) for name in tree.top_down}
     counts = QueueCounts(_jobs_upwards(tree, pending), _jobs_upwards(tree, _running(tree, ledger)), places)
-    demand: Use = own_demand(tree.top_down, ledger, candidates)
+    demand: Use = own_demand(tree.top_down, ledger, candidates, quota.cells)
     if parts != 1:
         nominated, demand = _times(nominated, parts), _times(demand, parts)
         quota = _finer(quota, demand, parts)
@@ -86,14 +87,23 @@ def _running(tree: QueueTree, ledger: Ledger) -> Mapping[str, int]:
     return found
 
 
-def own_demand(queues: Iterable[str], ledger: Ledger, waiting: Iterable[Candidate]) -> dict[str, dict[Cell, int]]:
-    """What each queue's own work uses, has nominated and waits for; what is nominated for a workload waits no more."""
-    used = {name: cells(ledger.counted(name)) for name in queues}
+def own_demand(
+    queues: Iterable[str], ledger: Ledger, waiting: Iterable[Candidate], counted: Collection[Cell] | None = None
+) -> dict[str, dict[Cell, int]]:
+    """What each queue's own work uses, has nominated and waits for; what is nominated for a workload waits no more.
+
+    `counted` are the cells of which it is told, None: all.
+    """
+    used = {name: _of(cells(ledger.counted(name)), counted) for name in queues}
     for candidate in waiting:
         queue = candidate.governed_by
         if queue in used and ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:
-            add(used[queue], amounts_of(candidate))
+            add(used[queue], _of(amounts_of(candidate), counted))
     return used
+
+
+def _of(amounts: dict[Cell, int], counted: Collection[Cell] | None) -> dict[Cell, int]:
+    return amounts if counted is None else {cell: amount for cell, amount in amounts.items() if cell in counted}
 
 
 def _upwards(tree: QueueTree, amounts: Use) -> Use:

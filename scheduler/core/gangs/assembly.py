@@ -213,9 +213,13 @@ def _alike(part: GangPart) -> dict[tuple[str, PodClass], list[Pod]]:
 
 
 def _priority(part: GangPart) -> int:
-    """The gang's own word, else that of its highest waiting member."""
-    own = part.spec.priority
-    return own if own is not None else max(pod.spec.priority for pod in part.members.pending)
+    """That of its highest waiting member, or the gang's own word where it is less.
+
+    Nothing withholds a priority class from PodGroups as a ResourceQuota does from pods, so that a gang's word raises
+    nobody over others.
+    """
+    own, highest = part.spec.priority, max(pod.spec.priority for pod in part.members.pending)
+    return highest if own is None else min(own, highest)
 
 
 def _policy(parts: Sequence[GangPart]) -> PreemptionPolicy:

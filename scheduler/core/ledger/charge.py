@@ -7,8 +7,9 @@ import msgspec
 from model.cpubinding import BoundCpus
 from model.placement import PlacementState
 from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.priority import SYSTEM_PRIORITY
-from model.queue import DEFAULT_QUEUE, governing
+from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, governing
 from model.workload import WorkloadId
 from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
@@ -39,8 +40,25 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def governed_by(self) -> str:
-        """The queue whose quota it counts to; the root's where no queue governs it."""
-        return governing(self.queue, online=self.pod is not None and not self.pod.colocation.below_prod)
+        """The queue that governs it; the root's where none does."""
+        own = governing(self.queue, online=self.pod is not None and not self.pod.colocation.below_prod)
+        return own if self.taken_in else ROOT_QUEUE
+
+    @property
+    def counted_to(self) -> str | None:
+        """The queue whose amounts it makes; None: those of no queue and not even of what work outside of queues has."""
+        return self.governed_by if self.taken_in else None
+
+    @property
+    def taken_in(self) -> bool:
+        """Whether we, another scheduler's Binding or its kubelet say that the pod belongs on its node.
+
+        Whoever makes a pod may name any node for it, one that does not exist or that has no such room.
+        """
+        if self.state is PlacementState.ASSUMED or self.pod is None:
+            return True
+        status = self.pod.status
+        return status.phase is not PodPhase.PENDING or bool(status.scheduled_seconds or status.started_seconds)
 
     @property
     def evicting(self) -> bool:

@@ -165,9 +165,9 @@ class Ledger:
     def _charge(self, change: ChargeChange) -> ChargeChange:
         before = self._slots.pop(change.uid)
         if before is not None:
-            self._used.remove(before.node, before.pod_class, before.governed_by)
+            self._used.remove(before.node, before.pod_class, before.counted_to)
             if before.evicting:
-                self.evicting.remove(before.node, before.pod_class, before.governed_by)
+                self.evicting.remove(before.node, before.pod_class, before.counted_to)
             if self.book is not None:
                 self.book.went(before)
             if before.cpus is not None:
@@ -176,7 +176,7 @@ class Ledger:
         if change.charge is not None:
             self._assume((change.charge,))
             if change.charge.evicting:
-                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.governed_by)
+                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.counted_to)
         return ChargeChange(change.uid, before)
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
@@ -239,13 +239,13 @@ class Ledger:
             moves.extend(Move(charge.pod_traits, charge.node, count) for charge in charges)
 
 
-def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str], Sequence[Charge]]]:
+def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str | None], Sequence[Charge]]]:
     """Charges by class and queue; mostly they are all alike."""
     first = charges[0] if charges else None
-    queues = [charge.governed_by for charge in charges]
+    queues = [charge.counted_to for charge in charges]
     if first is not None and all(c.pod_class is first.pod_class for c in charges) and len(set(queues)) == 1:
         return [((first.pod_class, queues[0]), charges)]
-    groups: dict[tuple[PodClass, str], list[Charge]] = {}
+    groups: dict[tuple[PodClass, str | None], list[Charge]] = {}
     for charge, queue in zip(charges, queues, strict=True):
         groups.setdefault((charge.pod_class, queue), []).append(charge)
     return groups.items()

@@ -59,7 +59,9 @@ class QueueBook:
     def came(self, charges: Iterable[Charge]) -> None:
         """These are charged from now on."""
         for charge in charges:
-            queue, job = charge.governed_by, charge.job
+            queue, job = charge.counted_to, charge.job
+            if queue is None:
+                continue
             jobs = self._jobs.get(queue)
             if jobs is None:
                 self._jobs[queue] = jobs = {}
@@ -67,7 +69,9 @@ class QueueBook:
 
     def went(self, charge: Charge) -> None:
         """It is charged no more."""
-        queue, job = charge.governed_by, charge.job
+        queue, job = charge.counted_to, charge.job
+        if queue is None:
+            return
         jobs = self._jobs[queue]
         jobs[job] -= 1
         if not jobs[job]:

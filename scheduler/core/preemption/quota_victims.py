@@ -63,7 +63,8 @@ class QuotaVictims:
     def _removed(self, chosen: Iterable[int]) -> dict[str, dict[Cell, int]]:
         found: dict[str, dict[Cell, int]] = {}
         for charge in filter(None, map(self._costs.charge, chosen)):
-            add(found.setdefault(charge.governed_by, {}), cells_of(charge.pod_class))
+            if charge.counted_to is not None:
+                add(found.setdefault(charge.counted_to, {}), cells_of(charge.pod_class))
         return found
 
     @staticmethod

@@ -84,6 +84,16 @@ def refusal(tree: QueueTree, queue: str, job: JobFacts, jobs: Mapping[str, int])
     )
 
 
+def barred(tree: QueueTree, queue: str, namespace: str) -> str:
+    """The queue, of this one and those above it, that is not for the namespace; empty where all are."""
+    path = (name for name in tree.path(queue) if name in tree.queues)
+    return next((name for name in path if not _welcomes(tree.queues[name].admission, namespace)), "")
+
+
+def _welcomes(rules: QueueAdmission, namespace: str) -> bool:
+    return not rules.namespaces or namespace in rules.namespaces
+
+
 def _unusable(tree: QueueTree, path: list[Queue]) -> Refusal | None:
     for each in path:
         if each.name in tree.problems:
@@ -111,7 +121,7 @@ def _in_state(queue: Queue, state: QueueState) -> Refusal | None:
 def _refused(queue: Queue, job: JobFacts) -> Refusal | None:
     rules, name = queue.admission, f'queue "{queue.name}"'
     message = ""
-    if rules.namespaces and job.namespace not in rules.namespaces:
+    if not _welcomes(rules, job.namespace):
         message = f"{name} is for namespaces {', '.join(rules.namespaces)}, and the job is in {job.namespace}"
     elif rules.max_gpus_per_job is not None and job.gpus > rules.max_gpus_per_job:
         message = f"{name} takes at most {rules.max_gpus_per_job} GPUs a job, and the job asks for {job.gpus}"

@@ -67,7 +67,8 @@ class Shortage(msgspec.Struct, frozen=True, gc=False):
 class Quota:
     """The books of one turn: the tree, what there is, what is used and what is due.
 
-    `capacity`: a cell that it lacks is not bounded at the root. `use` is what is used and nominated, that of queues
+    `capacity`: a cell that it lacks is not bounded at the root. `cells` are those that are counted, None: all; others
+    are bounded by nobody, and a pod may name thousands. `use` is what is used and nominated, that of queues
     below included; it is copied, and changes by `charge` alone. `shares` are those of `fair_shares`.
     """
 
@@ -79,6 +80,7 @@ class Quota:
         self.shares = shares
         self.rules = rules
         self.levels: int | None = None
+        self.cells: Collection[Cell] | None = None
         self._use: dict[Cell, dict[str, int]] = {}
         for name, amounts in use.items():
             for cell, amount in amounts.items():
@@ -106,9 +108,15 @@ class Quota:
 
     # what is
 
+    def counted(self, amounts: Amounts) -> Amounts:
+        """Those of cells that are counted."""
+        if self.cells is None:
+            return amounts
+        return {cell: amount for cell, amount in amounts.items() if cell in self.cells}
+
     def used(self, node: str, cell: Cell) -> int:
         """Used and nominated in and below it."""
-        return self._book(cell).used.get(node, 0)
+        return self._book(cell).used.get(node, 0) if self.cells is None or cell in self.cells else 0
 
     def share(self, node: str, cell: Cell) -> int | None:
         """Its fair share; None in a cell in which shares are unknown. A queue that is not known has none."""
@@ -177,7 +185,7 @@ class Quota:
     def charge(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
         """Add the amounts along the queue's path, or take them off with `sign` −1."""
         path = self.tree.path(queue)
-        for cell, amount in amounts.items():
+        for cell, amount in self.counted(amounts).items():
             if amount:
                 self._book(cell).charge(path, sign * amount)
                 self._use.setdefault(cell, {})
@@ -203,18 +211,18 @@ class Quota:
         if without:
             with self.as_if_gone(without):
                 return self.short(queue, amounts)
-        path = self.tree.path(queue)
+        path, amounts = self.tree.path(queue), self.counted(amounts)
         if all(self._fits(path, cell, amount) for cell, amount in amounts.items() if amount > 0):
             return ()
         return _shortages(amounts, [self.headroom(queue, cell) for cell in _asked(amounts)])
 
     def potential_short(self, queue: str, amounts: Amounts) -> tuple[Shortage, ...]:
         """The cells of which the queue may never have so much, whatever ends; empty: it may fit one day."""
-        return _shortages(amounts, [self.potential(queue, cell) for cell in _asked(amounts)])
+        return _shortages(amounts, [self.potential(queue, cell) for cell in _asked(self.counted(amounts))])
 
     def would_borrow(self, queue: str, amounts: Amounts) -> bool:
         """Whether the queue or inner node would have more of a cell than is its own."""
-        for cell in _asked(amounts):
+        for cell in _asked(self.counted(amounts)):
             own = self.own(queue, cell)
             if own is not None and self.used(queue, cell) + amounts[cell] > own:
                 return True
@@ -222,7 +230,7 @@ class Quota:
 
     def contested(self, queue: str, amounts: Amounts) -> tuple[Cell, ...]:
         """The cells that the queue is short of; all it asks for where its quota has room and nodes have not."""
-        return tuple(one.cell for one in self.short(queue, amounts)) or _asked(amounts)
+        return tuple(one.cell for one in self.short(queue, amounts)) or _asked(self.counted(amounts))
 
     def may_reclaim(
         self, queue: str, amounts: Amounts, victim_queue: str, cells: Collection[Cell] | None = None
@@ -248,7 +256,7 @@ class Quota:
         """
         path = self.tree.path(victim_queue)[:-1]
         nodes = path if queue is None else self.tree.apart(queue, victim_queue)[1]
-        contested = tuple(amounts) if cells is None else cells
+        contested = tuple(self.counted(amounts)) if cells is None else cells
         return bool(nodes) and may_lose(self, victim_queue, nodes, amounts, contested)
 
     def standing(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from model.queue import Cell
 from scheduler.core.queues.headroom import Quota
 from scheduler.core.queues.shares import Amounts, ShareRules, Shares
 from scheduler.core.queues.tree import QueueTree
@@ -12,14 +13,17 @@ from scheduler.core.queues.tree import QueueTree
 class TurnQuota(Quota):
     """A Quota whose capacity is told each turn; shares are made where somebody asks for them, once a turn.
 
-    `levels` is as `why_not_reclaim` has it.
+    `levels` is as `why_not_reclaim` has it, `cells` as Quota has it.
     """
 
-    def __init__(self, tree: QueueTree, rules: ShareRules, levels: int | None = None) -> None:
+    def __init__(
+        self, tree: QueueTree, rules: ShareRules, levels: int | None = None, cells: Collection[Cell] | None = None
+    ) -> None:
         self._make: Callable[[], Shares] = dict
         self._made: Shares | None = None
         super().__init__(tree, {}, {}, {}, rules)
         self.levels = levels
+        self.cells = cells
 
     @property
     def shares(self) -> Shares:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from scheduler_builders import candidate, gang, in_group, pod
 
+from model.pod.status import PodPhase
 from model.queue import Queue, QueueAdmission, QueueState
 from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
@@ -29,7 +30,7 @@ def rules(
 ) -> JobRules:
     tree = tree_of(queues or (Queue("team", admission=admission or QueueAdmission()),))
     book = QueueBook(TurnQuota(tree, ShareRules()))
-    charges = [charge_of(pod(name, node_name="n1", queue="team")) for name in running]
+    charges = [charge_of(pod(name, node_name="n1", queue="team", phase=PodPhase.RUNNING)) for name in running]
     book.came(charge for charge in charges if charge is not None)
     return JobRules(tree, book, waiting)
 
@@ -51,7 +52,7 @@ def test_a_job_that_runs_has_its_place() -> None:
     group = candidate(members, gang(1))
     tree = tree_of([Queue("team", admission=QueueAdmission(max_jobs=1))])
     book = QueueBook(TurnQuota(tree, ShareRules()))
-    own = charge_of(pod("w9", node_name="n1", queue="team", gang=in_group()))
+    own = charge_of(pod("w9", node_name="n1", queue="team", gang=in_group(), phase=PodPhase.RUNNING))
     assert own is not None
     book.came([own])
     assert JobRules(tree, book, [group]).refused(group) is None

@@ -123,7 +123,7 @@ def test_switched_off() -> None:
 
 def test_books_for_those_who_ask_without_queues() -> None:
     """What runs counts to the default queue; what no queue governs to none."""
-    found = world(pod("a", node_name="n1"), raw_pod("web", node_name="n1"))
+    found = world(pod("a", node_name="n1", phase="Running"), raw_pod("web", node_name="n1", phase="Running"))
     found.turn()
     picture = found.cycle.quotas.picture(found.cycle._cache.snapshot())
     assert found.cycle.quotas.quota is None

@@ -8,6 +8,7 @@ from scheduler_builders import pod
 
 from model.placement import PlacementState
 from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.queue import ROOT_QUEUE
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
@@ -53,7 +54,7 @@ def test_a_claim_counts_once_until_it_is_given_up(kind: ClaimKind) -> None:
 def test_the_share_of_a_queue_counts_what_is_nominated_and_not_what_is_reserved() -> None:
     """A nomination's victims are going already; a reservation may go to others yet."""
     ledger = Ledger()
-    charged(ledger, pod("a", node_name="n1", batch_cpu=200, queue="team"))
+    charged(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue="team"))
     ledger.keep(claim("n1"))
     ledger.keep(claim("n1", kind=ClaimKind.RESERVED, batch_cpu=7))
     assert ledger.counted("team") == {BATCH_CPU: 700, "pods": 2}
@@ -63,21 +64,27 @@ def test_the_share_of_a_queue_counts_what_is_nominated_and_not_what_is_reserved(
 def test_a_pod_that_is_deleted_is_evicting_until_it_is_gone() -> None:
     """It counts as used meanwhile."""
     ledger = Ledger()
-    charged(ledger, pod("a", node_name="n1", batch_cpu=200))
+    charged(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200))
     assert ledger.evicting.nodes == {}
-    undo = charged(ledger, pod("a", node_name="n1", batch_cpu=200, deleting=True))
+    undo = charged(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, deleting=True))
     assert ledger.evicting.nodes == ledger.nodes == {"n1": {BATCH_CPU: 200, "pods": 1}}
     assert ledger.evicting.of(ROOT_QUEUE) == {BATCH_CPU: 200, "pods": 1}
     ledger.apply(undo)
     assert (ledger.evicting.nodes, ledger.evicting.of("default")) == ({}, {})
-    ledger.apply([ChargeChange("uid-a", charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True)))])
+    ledger.apply(
+        [
+            ChargeChange(
+                "uid-a", charge_of(pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, deleting=True))
+            )
+        ]
+    )
     ledger.forget("uid-a")
     assert (ledger.evicting.nodes, ledger.nodes) == ({}, {})
 
 
 def test_a_pod_that_is_only_assumed_is_not_evicting() -> None:
     """It is not on the node yet; once it is bound there it is."""
-    ledger, found = Ledger(), charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True))
+    ledger, found = Ledger(), charge_of(pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, deleting=True))
     assert found is not None
     ledger.assume([msgspec.structs.replace(found, state=PlacementState.ASSUMED)])
     assert ledger.evicting.nodes == {}
@@ -89,7 +96,7 @@ def test_one_transaction_holds_charges_and_claims() -> None:
     """What is nominated becomes what is used, and back, in one step each."""
     ledger = Ledger()
     ledger.keep(claim("n1"))
-    bound = charge_of(pod("a", node_name="n1", batch_cpu=500, queue="team"))
+    bound = charge_of(pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=500, queue="team"))
     undo = ledger.apply([ClaimChange(ClaimKind.NOMINATED, TRAIN, None), ChargeChange("uid-a", bound)])
     assert ledger.counted("team") == ledger.used("team") == {BATCH_CPU: 500, "pods": 1}
     ledger.apply(undo)
@@ -99,7 +106,7 @@ def test_one_transaction_holds_charges_and_claims() -> None:
 def test_a_table_started_again_has_the_same_amounts() -> None:
     """Classes and nodes of long ago are forgotten, nothing that is kept or terminating."""
     ledger = Ledger()
-    charged(ledger, pod("a", node_name="n1", batch_cpu=200, deleting=True))
+    charged(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, deleting=True))
     ledger.keep(claim("n2"))
     before = [dict(each) for each in (ledger.nodes, ledger.evicting.nodes, ledger.claimed(ClaimKind.NOMINATED).nodes)]
     ledger.restart_table()

@@ -6,6 +6,7 @@ import pytest
 from scheduler_builders import in_group, pod
 
 from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.queue import ROOT_QUEUE, Queue
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
@@ -46,9 +47,9 @@ def test_a_charge_counts_along_the_path_until_the_pod_is_gone() -> None:
     """A deletion that is asked for changes nothing; the end does, and undo brings all back."""
     ledger, opened = Ledger(), book()
     ledger.open_book(opened)
-    charge(ledger, pod("a", node_name="n1", batch_cpu=200, queue="team"))
+    charge(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue="team"))
     assert (used(opened), opened.running("team")) == ((200, 200, 0), 1)
-    charge(ledger, pod("a", node_name="n1", batch_cpu=200, queue="team", deleting=True))
+    charge(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue="team", deleting=True))
     assert (used(opened), opened.running("team")) == ((200, 200, 0), 1)
     undo = ledger.forget("uid-a")
     assert (used(opened), opened.running("team")) == ((0, 0, 0), 0)
@@ -59,7 +60,7 @@ def test_a_charge_counts_along_the_path_until_the_pod_is_gone() -> None:
 def test_a_book_that_is_opened_later_has_what_stands() -> None:
     """As when the first queue is made while pods run and room is nominated; closed, nothing counts any more."""
     ledger = Ledger()
-    charge(ledger, pod("a", node_name="n1", batch_cpu=200, queue="team"))
+    charge(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue="team"))
     room = ClaimedPod("u", "n1", class_of(pod(batch_cpu=50)))
     ledger.keep(Claim(ClaimKind.NOMINATED, WorkloadId.pod("default/w"), 5, (room,), "team"))
     ledger.keep(Claim(ClaimKind.RESERVED, WorkloadId.pod("default/r"), 5, (room,), "team"))
@@ -78,7 +79,7 @@ def test_members_of_a_gang_are_one_job() -> None:
     ledger, opened = Ledger(), book()
     ledger.open_book(opened)
     for name in "ab":
-        charge(ledger, pod(name, node_name="n1", queue="team", gang=in_group("train")))
+        charge(ledger, pod(name, node_name="n1", phase=PodPhase.RUNNING, queue="team", gang=in_group("train")))
     assert (opened.running("team"), list(opened.jobs("team"))) == (1, [WorkloadId.gang("default/train")])
     ledger.forget("uid-a")
     assert opened.running("team") == 1
@@ -92,7 +93,9 @@ def test_members_of_a_gang_are_one_job() -> None:
 )
 def test_who_is_governed(below_prod: bool, queue: str, expected: str) -> None:
     """All but online pods that name no queue; those count to nobody's quota."""
-    found = charge_of(pod("a", node_name="n1", batch_cpu=200, queue=queue, below_prod=below_prod))
+    found = charge_of(
+        pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue=queue, below_prod=below_prod)
+    )
     assert found is not None and found.governed_by == expected
     ledger, opened = Ledger(), book()
     ledger.open_book(opened)
