@@ -12,8 +12,8 @@ import msgspec
 from admission.core.podfields import LABEL_EVICTION_ENABLED, LABEL_PRIORITY_CLASS, LABEL_QOS
 from model.qos import PriorityBand, QoSClass
 
-_LOWEST, _HIGHEST = 3000, 5999
-"""From koord-free to koord-batch, with what lies between them."""
+_RANGES = (range(3000, 4000), range(5000, 6000))
+"""koord-free and koord-batch; what lies between them is online."""
 
 
 class StoredPod(msgspec.Struct, frozen=True):
@@ -52,4 +52,4 @@ def _is_an_agents_business(pod: StoredPod) -> bool:
         return True
     if named := PriorityBand.of(pod.labels.get(LABEL_PRIORITY_CLASS)):
         return named in (PriorityBand.BATCH, PriorityBand.FREE)
-    return _LOWEST <= (pod.priority or 0) <= _HIGHEST
+    return any((pod.priority or 0) in each for each in _RANGES)

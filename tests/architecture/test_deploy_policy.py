@@ -147,6 +147,14 @@ NOBODY = {
         ),
         "ColocationReady has at most 16384 characters",
     ),
+    "a status that leaves no room": (
+        Write("strategic", f"{NODE}/status", status(conditions=[{"type": "ColocationReady", "status": "x" * 17}])),
+        "is True, False or Unknown",
+    ),
+    "an Event that leaves no room": (
+        Write("POST", EVENTS, {**event("one"), "metadata": {"name": "large"}, "message": "x" * 16_384}),
+        "an Event of an agent has at most 16384 characters",
+    ),
     # By its status an API server takes it at any length, and refuses every later change of the Node: no cordon, no taint.
     "a beginning of its name": (
         Write("merge", f"{NODE}/status", {"metadata": {"generateName": "another-"}}),
@@ -216,6 +224,8 @@ EVICTABLE: dict[str, tuple[Object, int | None]] = {
     "batch-by-label": ({CLASS: "koord-batch"}, None),
     "free-by-label": ({CLASS: "koord-free"}, 9000),
     "batch-by-number": ({}, 5999),
+    "lowest-batch": ({}, 5000),
+    "highest-free": ({}, 3999),
     "free-by-number": ({CLASS: "unknown"}, 3000),
     "willing": ({QOS: "LS", WILLING: "true"}, 9000),
 }
@@ -227,6 +237,8 @@ SPARED: dict[str, tuple[Object, int | None]] = {
     "mid-by-label": ({CLASS: "koord-mid"}, 5500),
     "prod-by-label": ({CLASS: "koord-prod"}, 5500),
     "between": ({}, 6000),
+    "between-free-and-batch": ({}, 4000),
+    "just-below-batch": ({}, 4999),
     "below": ({}, 2999),
     "unwilling": ({WILLING: "false"}, None),
     "another-spelling": ({QOS: "be"}, None),
@@ -404,6 +416,33 @@ def test_what_a_token_leaves_in_a_topology(api: Api, metadata: Object, told: str
         api.post(TOPOLOGY, topology("three", {"kept": "yes", CPU_TOPOLOGY: '{"detail": []}'}))
     code, message = send(api, agent_of("three"), Write("merge", f"{TOPOLOGY}/three", {"metadata": metadata}))
     assert (code == 422 and told in message) if told else code == 200, message
+
+
+LARGE: dict[str, Object] = {
+    "attributes": {"attributes": [{"name": f"a{i}", "value": "x" * 1000} for i in range(100)]},
+    "policies": {"topologyPolicies": ["None", "x" * 100_000]},
+    "zones": {"zones": [{"name": f"x{i}", "type": "X" * 100} for i in range(2000)]},
+    "labels": {"metadata": {"labels": {f"l{i}": "x" * 60 for i in range(500)}}},
+    "owners": {
+        "metadata": {
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": f"n{i}", "uid": f"u{i}"} for i in range(500)
+            ]
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
+def test_what_is_filled_up_in_a_topology(api: Api, body: Object) -> None:
+    """The true agent would not write it again: neither as it is made nor later."""
+    if api.call("GET", f"{TOPOLOGY}/four")[0] == 404:
+        api.post(TOPOLOGY, topology("four"))
+    code, message = send(api, agent_of("four"), Write("merge", f"{TOPOLOGY}/four", body))
+    assert code == 422 and "NodeResourceTopology" in message, message
+    made = {**topology("five"), **body, "metadata": {"name": "five", **body.get("metadata", {})}}
+    code, message = send(api, agent_of("five"), Write("POST", TOPOLOGY, made))
+    assert code == 422 and "NodeResourceTopology" in message, message
 
 
 @pytest.mark.parametrize("metadata", [{"annotations": {"x": "y"}}, {"finalizers": ["example.com/mine"]}])

@@ -134,7 +134,8 @@ def _claims(machine: _Machine, pods: Iterable[Pod], kubelets: Mapping[str, tuple
     own = sorted((pod for pod in pods if _is_own(pod)), key=lambda pod: (pod.status.scheduled_seconds, pod.uid))
     for pod in own:
         cpus = parse_cpus(pod.colocation.cpuset)
-        problem, kept = _absent(cpus, machine), ()
+        problem = _absent(cpus, machine)
+        kept: tuple[int, ...] = ()
         if not problem:
             problem = _double(cpus, machine)
             # With none left it has those that the kubelet gave it, if it did.
