@@ -1,6 +1,8 @@
 """Killer: SIGKILL to everything in one best-effort cgroup.
 
-The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises.
+The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises. A container may make
+cgroups below its own: of hundreds of thousands few are looked into, and the processes of all others are asked where
+they are; and with cgroup v1 it may freeze its processes there, which then do not end before they are thawed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ log = structlog.get_logger()
 
 _BOUND_SECONDS = 0.005
 _V1_HIERARCHY = "memory"
+_FREEZER = "freezer"
+_MOST_FOLDERS = 256
 _PF_KTHREAD = 0x0020_0000
 """include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
 
@@ -36,6 +40,8 @@ class Killer:
         self, root: Path, layout: Layout, proc: Path = Path("/proc"), monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._tree = root / _V1_HIERARCHY if layout.version == 1 else root
+        self._hierarchy = _V1_HIERARCHY if layout.version == 1 else ""
+        self._freezer = root / _FREEZER if layout.version == 1 else None
         self._below = layout.best_effort
         self._proc = proc
         self._monotonic = monotonic
@@ -48,25 +54,24 @@ class Killer:
             self.refused += 1
             log.error("not killed: no cgroup below best effort", cgroup=cgroup, best_effort=self._below)
             return 0
-        top = self._tree / cgroup.lstrip("/")
-        reached = self._kill_whole(top)
-        return self._kill_one_by_one(top) if reached is None else reached
+        reached = self._kill_whole(cgroup)
+        return self._kill_one_by_one(cgroup) if reached is None else reached
 
     def processes(self, cgroup: str) -> frozenset[int]:
         """Processes in it, at all depths; a dying one stays there until its memory is given back."""
-        return frozenset(_members(self._tree / cgroup.lstrip("/")))
+        return frozenset(self._members(cgroup))
 
     def _may_touch(self, cgroup: str) -> bool:
         steps = cgroup.removeprefix(f"{self._below}/").split("/")
         return cgroup.startswith(f"{self._below}/") and not {"", ".", ".."}.intersection(steps)
 
-    def _kill_whole(self, top: Path) -> int | None:
+    def _kill_whole(self, cgroup: str) -> int | None:
         """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind; None where that is not there or too much."""
         try:
-            descriptor = os.open(top / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
+            descriptor = os.open(self._tree / cgroup.lstrip("/") / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
         except OSError:
             return None
-        members = _members(top)
+        members = self._members(cgroup)
         try:
             if self._mortal(members) == members:
                 os.write(descriptor, b"1")
@@ -77,17 +82,62 @@ class Killer:
             os.close(descriptor)
         return None
 
-    def _kill_one_by_one(self, top: Path) -> int:
+    def _kill_one_by_one(self, cgroup: str) -> int:
         """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""
         deadline = self._monotonic() + _BOUND_SECONDS
         seen: set[int] = set()
         reached = 0
-        while fresh := self._mortal(_members(top) - seen):
+        while fresh := self._mortal(self._members(cgroup) - seen):
             reached += sum(self._signalled(process) for process in fresh)
             seen |= fresh
             if self._monotonic() > deadline:
                 break
+        self._thaw(cgroup, seen)
         return reached
+
+    def _thaw(self, cgroup: str, processes: set[int]) -> None:
+        """From the pod's own cgroup down to those that the processes are in."""
+        if self._freezer is None or not self._freezer.is_dir():
+            return
+        frozen: dict[str, None] = {}
+        for path in {self._cgroup_of(process, _FREEZER) for process in processes}:
+            if _is_in(path, cgroup):
+                steps = path.removeprefix(cgroup).split("/")
+                frozen |= dict.fromkeys(cgroup + "/".join(steps[: depth + 1]) for depth in range(len(steps)))
+        for path in sorted(frozen, key=lambda each: each.count("/")):
+            with contextlib.suppress(OSError):
+                (self._freezer / path.lstrip("/") / "freezer.state").write_text("THAWED")
+
+    def _members(self, cgroup: str) -> set[int]:
+        found: set[int] = set()
+        number = 0
+        for directory in folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS):
+            number += 1
+            # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
+            with contextlib.suppress(OSError, ValueError):
+                found.update(map(int, Path(directory, "cgroup.procs").read_bytes().split()))
+        return found if number < _MOST_FOLDERS else found | self._told_by_processes(cgroup)
+
+    def _told_by_processes(self, cgroup: str) -> set[int]:
+        """Of whom there are fewer than of cgroups: process numbers are limited, cgroups are not."""
+        try:
+            with os.scandir(self._proc) as entries:
+                processes = [int(entry.name) for entry in entries if entry.name.isdigit()]
+        except OSError:
+            return set()
+        return {process for process in processes if _is_in(self._cgroup_of(process, self._hierarchy), cgroup)}
+
+    def _cgroup_of(self, process: int, hierarchy: str) -> str:
+        """Of a v1 hierarchy, or of v2's ("0::/path"); empty where it cannot be told."""
+        try:
+            text = os.fsdecode((self._proc / str(process) / "cgroup").read_bytes())
+        except OSError:
+            return ""
+        for line in text.splitlines():
+            _, controllers, path = (*line.split(":", 2), "", "")[:3]
+            if hierarchy in controllers.split(","):
+                return path
+        return ""
 
     def _signalled(self, process: int) -> bool:
         """A number read a moment ago is still the same process: numbers are given out in turn."""
@@ -112,10 +162,5 @@ class Killer:
             return False
 
 
-def _members(top: Path) -> set[int]:
-    found: set[int] = set()
-    for directory in folders(str(top)):
-        # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
-        with contextlib.suppress(OSError, ValueError):
-            found.update(map(int, Path(directory, "cgroup.procs").read_bytes().split()))
-    return found
+def _is_in(path: str, cgroup: str) -> bool:
+    return path == cgroup or path.startswith(f"{cgroup}/")

@@ -22,6 +22,8 @@ GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 """What cgroup v1 answers where a child holds more: of a quota, of a CPU list."""
 _LONGEST_BYTES = 8192
+_MOST_BELOW = 4096
+"""A tenth of a second; 250 pods have some 1,000."""
 _MEMORY_FILES = {
     "memory.max": ("memory.current", v2_memory),
     "memory.limit_in_bytes": ("memory.usage_in_bytes", v1_memory),
@@ -42,7 +44,9 @@ class KnobText(msgspec.Struct, frozen=True):
 
 class ControlFiles:
     """Files below `root`. Who writes one has remembered what it said before; for children of a knob that step aside
-    `remember_below` does so before, durably, or raises OSError. `scores` are of the processes, in place of a file.
+    `remember_below` does so before, durably, or raises OSError. `scores` are of the processes, in place of a file. No
+    more than `most_below` cgroups step aside: a container may make hundreds of thousands below its own, and whoever
+    waits for all of them does nothing else.
     """
 
     def __init__(
@@ -50,8 +54,10 @@ class ControlFiles:
         root: Path,
         remember_below: Callable[[Knob, Mapping[Knob, str]], None],
         scores: ProcessScores | None = None,
+        most_below: int = _MOST_BELOW,
     ) -> None:
         self._root = root
+        self._most_below = most_below
         self._remember_below = remember_below
         self._scores = scores or ProcessScores()
         self._all_cpus: dict[Knob, str] = {}
@@ -206,10 +212,13 @@ class ControlFiles:
         return bool(moves)
 
     def _below(self, knob: Knob) -> Iterator[Knob]:
+        """Raises OSError where there are too many."""
         top = str(self.path(knob).parent)
-        for folder in folders(top):
-            if folder != top:
-                yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(top))
+        found = list(folders(top, self._most_below + 2))
+        if len(found) > self._most_below + 1:
+            raise OSError(errno.E2BIG, f"more than {self._most_below} cgroups below it stand in the way")
+        for folder in found[1:]:
+            yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(top))
 
     def _path(self, knob: Knob) -> str:
         tree = f"{self._root}/{knob.controller}" if knob.controller else str(self._root)

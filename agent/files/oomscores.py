@@ -65,7 +65,7 @@ class ProcessScores:
 
 def _processes(cgroup: str) -> Iterator[str]:
     """Each once, of the folder and those below; 0 is one that this namespace cannot see."""
-    for folder in islice(folders(cgroup), _MOST_FOLDERS):
+    for folder in folders(cgroup, _MOST_FOLDERS):
         with contextlib.suppress(OSError):
             for process in _content(f"{folder}/cgroup.procs").split():
                 if process.isdigit() and process != b"0":

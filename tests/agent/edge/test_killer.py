@@ -114,6 +114,43 @@ def test_many_processes_within_milliseconds(tree: Tree) -> None:
 
 @needs_cgroups
 @pytest.mark.kernel
+def test_more_cgroups_than_are_looked_into(tree: Tree) -> None:
+    """A container may make hundreds below its own, and put a process into the last: it is found all the same."""
+    for number in range(400):
+        tree.pod(f"besteffort/poda/c/{number:04}")
+    deep = tree.start("besteffort/poda/c/0399/deep")
+    other = tree.start("besteffort/podab/c1")
+    assert tree.killer.processes(tree.pod("besteffort/poda")) == {deep.pid}
+    assert tree.killer(tree.pod("besteffort/poda")) == 1
+    assert deep.wait(20) == -9 and other.poll() is None
+    assert tree.killer.processes(tree.pod("besteffort/poda")) == set()
+
+
+@needs_cgroups
+@pytest.mark.kernel
+@pytest.mark.skipif(not (ROOT / "freezer").is_dir(), reason="needs the v1 freezer")
+def test_a_process_that_froze_itself_ends() -> None:
+    """In a v1 cgroup that it made below its own, where a signal waits for as long as it is frozen."""
+    tree = Tree(*HIERARCHIES["v1"])
+    frozen = tree.start("besteffort/poda/c")
+    ice = ROOT / "freezer" / f"{tree.layout.root}/besteffort/poda/c/ice".lstrip("/")
+    ice.mkdir(parents=True)
+    try:
+        (ice / "cgroup.procs").write_text(str(frozen.pid))
+        (ice / "freezer.state").write_text("FROZEN")
+        assert until(lambda: (ice / "freezer.state").read_text().strip() == "FROZEN")
+        assert tree.killer(tree.pod("besteffort/poda")) == 1
+        assert until(lambda: frozen.poll() == -9), "it is still frozen"
+    finally:
+        (ice / "freezer.state").write_text("THAWED")
+        tree.remove()
+        base = ROOT / "freezer" / tree.layout.root.split("/")[1]
+        for folder in (ice, *list(ice.parents)[: len(ice.parts) - len(base.parts)]):
+            folder.rmdir()
+
+
+@needs_cgroups
+@pytest.mark.kernel
 def test_it_never_kills_itself(tree: Tree) -> None:
     """Found in a best-effort cgroup, the killer ends its neighbours and lives."""
     cgroup = tree.pod("besteffort/poda")
@@ -196,6 +233,9 @@ def test_a_process_deeper_than_calls_may_nest(folders: Folders) -> None:
             deep.append(deep[-1] / "a")
             deep[-1].mkdir()
         (deep[-1] / "cgroup.procs").write_text(f"{folders.process.pid}\n")
+        told = folders.proc / str(folders.process.pid) / "cgroup"
+        told.parent.mkdir(parents=True)
+        told.write_text(f"0::/{deep[-1].relative_to(folders.tree)}\n")
         assert folders.killer.processes(POD) == {folders.process.pid}
         assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
     finally:

@@ -163,3 +163,15 @@ def test_a_step_towards_a_limit(
     (folder / file).write_text("9223372036854771712\n")
     assert files.step_down(knob, limit) == expected
     assert files.held(knob) == KnobText(expected or UNLIMITED, str(expected or 9223372036854771712))
+
+
+def test_more_cgroups_below_than_anybody_waits_for(root: Path) -> None:
+    """A container may make them: they do not step aside one after the other while ticks and the brake wait."""
+    files = ControlFiles(root, lambda _knob, _texts: None, most_below=3)
+    top = make(files, QUOTA, "-1").parent
+    for number in range(3):
+        (top / f"c{number}").mkdir()
+    assert len(list(files._below(QUOTA))) == 3
+    (top / "c0/one-more").mkdir()
+    with pytest.raises(OSError, match="more than 3 cgroups below it stand in the way"):
+        list(files._below(QUOTA))

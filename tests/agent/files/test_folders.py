@@ -22,6 +22,16 @@ def test_deeper_than_calls_may_nest(tmp_path: Path) -> None:
             Path(folder).rmdir()
 
 
+def test_no_more_than_are_wanted(tmp_path: Path) -> None:
+    """Those near the top first, however many there are in one folder."""
+    for name in ("a/deep/deeper", "b", "c"):
+        (tmp_path / name).mkdir(parents=True)
+    names = [folder.removeprefix(f"{tmp_path}") for folder in folders(str(tmp_path))]
+    assert names[0] == "" and set(names[1:4]) == {"/a", "/b", "/c"} and names[4:] == ["/a/deep", "/a/deep/deeper"]
+    for most in range(1, 9):
+        assert list(folders(str(tmp_path), most)) == list(folders(str(tmp_path)))[:most]
+
+
 def test_what_is_no_folder_or_gone(tmp_path: Path) -> None:
     (tmp_path / "b/c").mkdir(parents=True)
     (tmp_path / "file").write_text("")
