@@ -150,23 +150,21 @@ def _resized(
     field: str,
     counts: _Counted,
 ) -> Container:
-    """Nothing but CPU and memory is ever resized."""
+    """Nothing but CPU and memory is ever resized. What is told and lacks one of them has none of it: a request that a
+    resize adds is only wanted."""
     if told is None:
         return asked
-    wanted = source.requests if source else None
-    in_force = told.resources.requests if told.resources else None
-    if all(amounts in (None, wanted) for amounts in (told.allocated_resources, in_force)):
+    wanted, promised = (source.requests if source else None) or {}, told.allocated_resources
+    in_force = (told.resources.requests or {}) if told.resources else None
+    if all(amounts in (None, wanted) for amounts in (promised, in_force)):
         return asked
-    held = [
-        parse_resources(told.allocated_resources or {}, f"{field}.allocatedResources"),
-        parse_resources(in_force or {}, f"{field}.resources.requests"),
-    ]
-    counted = {
-        name: counts(asked.requests[name], *(each[name] for each in held if name in each))
-        for name in _RESIZED
-        if any(name in each for each in held)
-    }
-    return msgspec.structs.replace(asked, requests=ResourceVector({**asked.requests.amounts, **counted}))
+    texts = {"allocatedResources": promised, "resources.requests": in_force}
+    held = [parse_resources(text, f"{field}.{name}") for name, text in texts.items() if text is not None]
+    if all(each[name] == asked.requests[name] for each in held for name in _RESIZED):
+        return asked
+    counted = {name: counts(asked.requests[name], *(each[name] for each in held)) for name in _RESIZED}
+    named = {name: amount for name, amount in counted.items() if amount or name in asked.requests}
+    return msgspec.structs.replace(asked, requests=ResourceVector({**asked.requests.amounts, **named}))
 
 
 def _asked(source: objects.Resources | None, name: str, field: str) -> Container:

@@ -47,7 +47,7 @@ from model.resources import BATCH_MEMORY, MEMORY, MID_MEMORY, ResourceVector
 
 _PAGE_BYTES = 4096
 _PARTS = 16
-"""What a pod holds of what it keeps counts for its tier in so many parts: not each page is a write."""
+"""What a pod holds counts for its tier in so many parts at least, of twice as many at most: not each page is a write."""
 _LARGEST_BYTES = 1 << 60
 """Whoever has such a limit has none; the kernel reads little more as `max`, and says that then."""
 _ALL_OF_IT = "what the node has for pods"
@@ -117,11 +117,15 @@ def _kept_by_class(layout: Layout, observation: Observation, now: MemoryWishes) 
 
 
 def _claimed(kept: int, sample: CgroupSample | Missing | None) -> int:
-    """What a pod holds of what it keeps, in whole parts of that and in pages; nothing while it is not measured."""
+    """What a pod holds of what it keeps, in whole parts of what it holds; nothing while it is not measured.
+
+    Rounded down: what a tier keeps and none of its pods holds, the kernel gives to all, best effort among them.
+    """
     if not isinstance(sample, CgroupSample):
         return 0
-    held, part = sample.ends_bytes + sample.page_cache_bytes, max(kept // _PARTS, _PAGE_BYTES)
-    return min(-(-held // part) * part // _PAGE_BYTES * _PAGE_BYTES, kept)
+    held = sample.ends_bytes + sample.page_cache_bytes
+    part = max(1 << max(held.bit_length() - _PARTS.bit_length(), 0), _PAGE_BYTES)
+    return min(held // part * part, kept)
 
 
 def _tier_terms(layout: Layout, observation: Observation, knob: Knob, kept: _Kept) -> TermSum | None:

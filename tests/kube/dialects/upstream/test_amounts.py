@@ -103,6 +103,30 @@ RESIZED: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
         100,
         GI,
     ),
+    "added, deferred": (
+        {"cpu": 2, "memory": "1Gi"},
+        {"conditions": [DEFERRED], "containerStatuses": [told("c", {"memory": "1Gi"}, {"memory": "1Gi"})]},
+        2000,
+        GI,
+    ),
+    "added, refused": (
+        {"cpu": 1000, "memory": "1Gi"},
+        {"conditions": [INFEASIBLE], "containerStatuses": [told("c", {"memory": "1Gi"}, {"memory": "1Gi"})]},
+        0,
+        GI,
+    ),
+    "added, refused, promised not told": (
+        {"cpu": "100m", "memory": "1Ti"},
+        {"conditions": [INFEASIBLE], "containerStatuses": [told("c", None, {"cpu": "100m"})]},
+        100,
+        0,
+    ),
+    "added where nothing was, refused": (
+        LARGE,
+        {"conditions": [INFEASIBLE], "containerStatuses": [told("c", None, {})]},
+        0,
+        0,
+    ),
     "one larger and one smaller, refused": (
         {"cpu": 1000, "memory": 1},
         {"conditions": [INFEASIBLE], "containerStatuses": [told("c", LARGE, LARGE)]},
@@ -135,6 +159,10 @@ LEAST: dict[str, tuple[dict[str, Any], dict[str, Any], int | None]] = {
     "larger, deferred": (LARGE, {"conditions": [DEFERRED], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
     "larger, not in force yet": (LARGE, {"containerStatuses": [told("c", LARGE, SMALL)]}, 100),
     "larger, refused": (LARGE, {"conditions": [INFEASIBLE], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
+    "added": (LARGE, {"containerStatuses": [told("c", {"memory": "4Gi"}, {"memory": "4Gi"})]}, 0),
+    "added, promised not told": (LARGE, {"containerStatuses": [told("c", None, {"memory": "4Gi"})]}, 0),
+    "added, promised already": (LARGE, {"containerStatuses": [told("c", LARGE, {"memory": "4Gi"})]}, 0),
+    "the same in other words": (SMALL, {"containerStatuses": [told("c", None, {"cpu": "0.1", "memory": GI})]}, None),
     "smaller, not promised yet": (SMALL, {"containerStatuses": [told("c", LARGE, LARGE)]}, 100),
 }
 

@@ -250,15 +250,23 @@ def test_tiers_keep_what_their_pods_keep(build: Any) -> None:
 
 
 def test_tiers_keep_no_more_than_their_pods_hold(build: Any) -> None:
-    """With memory_recursiveprot the kernel gives what no pod claims to all, best effort among them: whole sixteenths."""
-    kept = tiers(build, (online(160 * MI), guaranteed(320 * MI)), HALVES, held=31 * MI)
+    """With memory_recursiveprot the kernel gives what no pod claims to all, best effort among them: whole sixteenths of
+    what is held, and never more than that, however much is asked for."""
+    kept = tiers(build, (online(160 * MI), guaranteed(320 * MI)), HALVES, held=31 * MI + 4095)
     assert kept == {
-        ("", MIN): 35 * MI + 40 * MI,
-        ("", LOW): 40 * MI + 40 * MI,
-        ("/burstable", MIN): 35 * MI,
-        ("/burstable", LOW): 40 * MI,
+        ("", MIN): 31 * MI + 31 * MI,
+        ("", LOW): 31 * MI + 31 * MI,
+        ("/burstable", MIN): 31 * MI,
+        ("/burstable", LOW): 31 * MI,
     }
     assert tiers(build, (online(),), HALVES, held=0) == {}
+
+
+@pytest.mark.parametrize("held", [1, 4095, 4096, 100_000, MI, 3 * MI + 17, GI - 1, 5 * GI])
+def test_a_pod_that_asks_for_much_and_holds_little(build: Any, held: int) -> None:
+    """Its tier keeps fifteen sixteenths of what it holds at least, and nothing that it does not hold."""
+    kept = tiers(build, (online(8 * GI),), HALVES, held=held).get(("", LOW), 0)
+    assert kept <= held and kept >= held - max(held // 16, 4095)
 
 
 def test_what_is_not_granted_is_not_kept(build: Any) -> None:
