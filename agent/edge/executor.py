@@ -18,6 +18,7 @@ import errno
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,7 @@ _HANGS_SECONDS = 5.0
 _MOST_REMEMBERED, _LONGEST_NAME_BYTES = 4096, 1024
 """Originals in the state file, before those of cgroups that only stood in the way are left out: 250 pods have some
 2,000."""
+_MOST_OF_ONE = 256
 _MOST_AT_ONCE = 4
 """Memory limits of others are written while so many cgroups less one hold the kernel up."""
 _MOST_RELEASED = 32
@@ -462,10 +464,17 @@ class KnobExecutor:
         whoever gave it has what its parents leave it. So have the deepest where there are too many, since a container
         makes as many below its own as it likes, and the state file and this process have to hold them.
         """
-        known = self._state.originals
+        known, top = self._state.originals, f"{knob.cgroup}/"
         room = max(_MOST_REMEMBERED - len(known), 0)
         new = (child for child in texts if child not in known and _is_nameable(child))
-        named = {child: texts[child] for child in sorted(new, key=lambda child: child.cgroup.count("/"))[:room]}
+        # Each that stands directly below has its own share: one pod's cgroups leave no originals of another's out.
+        of_each = Counter(_first_below(top, each.cgroup) for each in known if each.cgroup.startswith(top))
+        named: dict[Knob, str] = {}
+        for child in sorted(new, key=lambda child: child.cgroup.count("/")):
+            first = _first_below(top, child.cgroup)
+            of_each[first] += 1
+            if of_each[first] <= _MOST_OF_ONE and len(named) < room:
+                named[child] = texts[child]
         original = known.get(knob) if is_v1_cpuset(knob) else None
         found = {child: text if original is None else original for child, text in named.items()}
         if found:
@@ -491,6 +500,10 @@ class KnobExecutor:
         # A disk that cannot be written is told of by the writes.
         with contextlib.suppress(OSError):
             self._state.forget(knob for knob in gone if self._files.cgroup_is_gone(knob))
+
+
+def _first_below(top: str, cgroup: str) -> str:
+    return cgroup.removeprefix(top).partition("/")[0]
 
 
 def _is_nameable(knob: Knob) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 
 from agent.core.observe.layout import Layout
-from agent.files.folders import folders
+from agent.files.folders import reachable_folders
 
 log = structlog.get_logger()
 
@@ -74,13 +74,21 @@ class Killer:
         members = self._members(cgroup)
         try:
             if self._mortal(members) == members:
+                # Where its processes hide it reaches them all the same.
+                populated = self._is_populated(cgroup)
                 os.write(descriptor, b"1")
-                return len(members)
+                return max(len(members), int(populated))
         except OSError:
             return None
         finally:
             os.close(descriptor)
         return None
+
+    def _is_populated(self, cgroup: str) -> bool:
+        try:
+            return b"populated 1" in (self._tree / cgroup.lstrip("/") / "cgroup.events").read_bytes()
+        except OSError:
+            return False
 
     def _kill_one_by_one(self, cgroup: str) -> int:
         """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""
@@ -110,13 +118,12 @@ class Killer:
 
     def _members(self, cgroup: str) -> set[int]:
         found: set[int] = set()
-        number = 0
-        for directory in folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS):
-            number += 1
-            # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
-            with contextlib.suppress(OSError, ValueError):
-                found.update(map(int, Path(directory, "cgroup.procs").read_bytes().split()))
-        return found if number < _MOST_FOLDERS else found | self._told_by_processes(cgroup)
+        with reachable_folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS) as looked_into:
+            for folder in looked_into:
+                # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
+                with contextlib.suppress(OSError, ValueError):
+                    found.update(map(int, Path(folder.path, "cgroup.procs").read_bytes().split()))
+        return found if len(looked_into) < _MOST_FOLDERS else found | self._told_by_processes(cgroup)
 
     def _told_by_processes(self, cgroup: str) -> set[int]:
         """Of whom there are fewer than of cgroups: process numbers are limited, cgroups are not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,15 +15,15 @@ from agent.core.limit.steps import out_of_the_way, steps
 from agent.core.observe.knobs import OOM_SCORE_FILE, UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observe.observation import Absence, Knob, Missing, Value
 from agent.core.observe.parse import counter, v1_memory, v2_memory
-from agent.files.folders import folders
+from agent.files.folders import reachable_folders
 from agent.files.oomscores import ProcessScores
 
 GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 """What cgroup v1 answers where a child holds more: of a quota, of a CPU list."""
 _LONGEST_BYTES = 8192
-_MOST_BELOW = 4096
-"""A tenth of a second; 250 pods have some 1,000."""
+_MOST_BELOW = 8192
+"""A fifth of a second; 250 pods have some 1,000."""
 _MEMORY_FILES = {
     "memory.max": ("memory.current", v2_memory),
     "memory.limit_in_bytes": ("memory.usage_in_bytes", v1_memory),
@@ -67,7 +67,9 @@ class ControlFiles:
 
     def held(self, knob: Knob) -> KnobText | Missing:
         """What the kernel holds now. Never raises."""
-        path = self._path(knob)
+        return self._held(knob, self._path(knob))
+
+    def _held(self, knob: Knob, path: str) -> KnobText | Missing:
         try:
             content = self._scores.read(path.rpartition("/")[0]) if knob.file == OOM_SCORE_FILE else _content(path)
             text = content.decode().strip()
@@ -102,12 +104,7 @@ class ControlFiles:
         if knob.file == OOM_SCORE_FILE:
             self._scores.write(self._path(knob).rpartition("/")[0], text)
             return
-        descriptor = os.open(self._path(knob), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-        try:
-            # An empty CPU list is a line without anything; writing nothing at all changes nothing.
-            os.write(descriptor, (text or "\n").encode())
-        finally:
-            os.close(descriptor)
+        _put(self._path(knob), text)
 
     def least(self, knob: Knob, value: Value) -> Value:
         """The least memory limit from `value` up that the kernel neither kills for (v2) nor refuses (v1):
@@ -198,31 +195,40 @@ class ControlFiles:
         """True where a child was changed, so that the parent's write is worth another try."""
         if not is_v1_quota(knob) and not is_v1_cpuset(knob):
             return False
-        below = {child: held for child in self._below(knob) if isinstance(held := self.held(child), KnobText)}
+        with reachable_folders(str(self.path(knob).parent), self._most_below + 2) as found:
+            if len(found) > self._most_below + 1:
+                raise OSError(errno.E2BIG, f"more than {self._most_below} cgroups below it stand in the way")
+            files = {replace(knob, cgroup=knob.cgroup + each.below): f"{each.path}/{knob.file}" for each in found[1:]}
+            return self._stepped_aside(knob, value, files)
+
+    def _stepped_aside(self, knob: Knob, value: Value, files: Mapping[Knob, str]) -> bool:
+        """The children whose `files` these are; True where one was changed. Raises OSError."""
+        below = {child: held for child, path in files.items() if isinstance(held := self._held(child, path), KnobText)}
         values = {child: held.value for child, held in below.items()}
         moves = steps(out_of_the_way(knob, value, values), values)
         self._remember_below(knob, {step.knob: below[step.knob].text for step in moves})
         for step in moves:
             try:
-                self.put_text(step.knob, text_of(step.knob, step.value))
+                _put(files[step.knob], text_of(step.knob, step.value))
             except OSError as error:
                 # A child that is gone is in nobody's way.
                 if error.errno not in GONE:
                     raise
         return bool(moves)
 
-    def _below(self, knob: Knob) -> Iterator[Knob]:
-        """Raises OSError where there are too many."""
-        top = str(self.path(knob).parent)
-        found = list(folders(top, self._most_below + 2))
-        if len(found) > self._most_below + 1:
-            raise OSError(errno.E2BIG, f"more than {self._most_below} cgroups below it stand in the way")
-        for folder in found[1:]:
-            yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(top))
-
     def _path(self, knob: Knob) -> str:
         tree = f"{self._root}/{knob.controller}" if knob.controller else str(self._root)
         return f"{tree}{knob.cgroup}/{knob.file}"
+
+
+def _put(path: str, text: str) -> None:
+    """Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        # An empty CPU list is a line without anything; writing nothing at all changes nothing.
+        os.write(descriptor, (text or "\n").encode())
+    finally:
+        os.close(descriptor)
 
 
 def _content(path: str) -> bytes:

@@ -6,7 +6,54 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
+from typing import NamedTuple
+
+_LONGEST_PATH = 3072
+"""Below PATH_MAX by more than any name is long, so that a file in such a folder can be opened."""
+
+
+class Folder(NamedTuple):
+    """`below` is its path below the top, empty for the top itself; `path` opens it, however long that is."""
+
+    below: str
+    path: str
+
+
+@contextmanager
+def reachable_folders(top: str, most: int = sys.maxsize) -> Iterator[list[Folder]]:
+    """As `folders`, also those whose path is longer than the kernel takes (PATH_MAX): these are kept open meanwhile."""
+    found, waiting, opened = list[Folder](), deque([Folder("", top)]), list[int]()
+    try:
+        while waiting and len(found) < most:
+            folder = _shortened(waiting.popleft(), opened)
+            found.append(folder)
+            room = most - len(found) - len(waiting)
+            try:
+                with os.scandir(folder.path) as entries:
+                    names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                    waiting.extend(
+                        Folder(f"{folder.below}/{name}", f"{folder.path}/{name}")
+                        for name in islice(names, max(room, 0))
+                    )
+            except OSError:
+                continue
+        yield found
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _shortened(folder: Folder, opened: list[int]) -> Folder:
+    """By its descriptor, where its path is long; as it is where it cannot be opened."""
+    if len(os.fsencode(folder.path)) <= _LONGEST_PATH:
+        return folder
+    try:
+        opened.append(os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError:
+        return folder
+    return Folder(folder.below, f"/proc/self/fd/{opened[-1]}")
 
 
 def folders(top: str, most: int = sys.maxsize) -> Iterator[str]:

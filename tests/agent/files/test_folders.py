@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
-from agent.files.folders import folders
+from agent.files.folders import folders, reachable_folders
 
 
 def test_deeper_than_calls_may_nest(tmp_path: Path) -> None:
@@ -30,6 +32,32 @@ def test_no_more_than_are_wanted(tmp_path: Path) -> None:
     assert names[0] == "" and set(names[1:4]) == {"/a", "/b", "/c"} and names[4:] == ["/a/deep", "/a/deep/deeper"]
     for most in range(1, 9):
         assert list(folders(str(tmp_path), most)) == list(folders(str(tmp_path)))[:most]
+
+
+def open_now() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_deeper_than_a_path_may_be_long(tmp_path: Path) -> None:
+    """Each can be opened, and what it is called is told; of what was opened nothing stays open."""
+    name, depth = "d" * 200, 40
+    down = [os.open(tmp_path, os.O_RDONLY)]
+    try:
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=down[-1])
+            down.append(os.open(name, os.O_RDONLY, dir_fd=down[-1]))
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=down[-1]))
+        before = open_now()
+        with reachable_folders(str(tmp_path)) as found:
+            assert [folder.below for folder in found] == [f"/{name}" * number for number in range(depth + 1)]
+            assert Path(found[-1].path, "file").is_file() and len(found[-1].path) < 4096
+        assert open_now() == before
+        with reachable_folders(str(tmp_path), 7) as found:
+            assert len(found) == 7
+    finally:
+        for descriptor in down:
+            os.close(descriptor)
+        subprocess.run(["rm", "-rf", str(tmp_path / name)], check=True)
 
 
 def test_what_is_no_folder_or_gone(tmp_path: Path) -> None:

@@ -166,6 +166,50 @@ def test_a_container_with_more_cgroups_than_are_remembered(
     assert tree.said(tree.quota(deep)) == ["-1"] and tree.quota(deep) not in agent.state.originals
 
 
+@pytest.fixture
+def deep(tree: V1Tree) -> Iterator[list[int]]:
+    """Descriptors of cgroups that a container made below its own, deeper than a path may be long."""
+    top = MOUNT / "cpu" / tree.cgroup("podp/c").lstrip("/")
+    down = [os.open(top, os.O_RDONLY)]
+    for _ in range(18):
+        os.mkdir("d" * 250, dir_fd=down[-1])
+        down.append(os.open("d" * 250, os.O_RDONLY, dir_fd=down[-1]))
+    yield down
+    for above, below in zip(down[-2::-1], down[:0:-1], strict=True):
+        os.close(below)
+        os.rmdir("d" * 250, dir_fd=above)
+    os.close(down[0])
+
+
+def test_a_cgroup_deeper_than_a_path_may_be_long(agent: Agent, tree: V1Tree, deep: list[int]) -> None:
+    """Its larger quota is in the way of a smaller one above as any other's, and so it steps aside."""
+    agent.hold({tree.quota(): 150_000})
+    file = os.open("cpu.cfs_quota_us", os.O_RDWR, dir_fd=deep[-1])
+    try:
+        os.write(file, b"150000")
+        agent.hold({tree.quota(): 20_000})
+        assert os.pread(file, 64, 0) == b"-1\n"
+        os.pwrite(file, b"20000", 0)
+        assert agent.executor.lower(tree.quota(), 10_000) and tree.said(tree.quota()) == ["10000"]
+    finally:
+        os.close(file)
+
+
+def test_one_pods_cgroups_leave_no_originals_of_another_out(agent: Agent, tree: V1Tree) -> None:
+    """However many it makes below its own, whichever name comes first."""
+    agent.hold({tree.quota(): 150_000})
+    for number in range(300):
+        tree.make_in("cpu", f"podp/c/n{number:03}")
+        tree.say({tree.quota(f"podp/c/n{number:03}"): 50_000})
+    tree.make_in("cpu", "podq/d/nested")
+    tree.say({tree.quota("podq/d/nested"): 50_000})
+    agent.hold({tree.quota(): 20_000})
+    kept = [knob.cgroup for knob in agent.state.originals]
+    assert tree.cgroup("podq/d/nested") in kept and len(kept) < 300
+    agent.executor.restore()
+    assert tree.said(tree.quota("podq/d/nested")) == ["50000"]
+
+
 def test_a_cut_that_nothing_is_in_the_way_of(agent: Agent, tree: V1Tree) -> None:
     """Children that hold no more stay as they are, whatever was prepared; those without a quota are not touched."""
     agent.hold(dict(zip(map(tree.quota, GROUPS), QUOTAS["the root falls below one"], strict=True)))

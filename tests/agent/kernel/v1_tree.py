@@ -57,6 +57,10 @@ class V1Tree:
                     if not (folder / file).read_text().strip():
                         (folder / file).write_text((folder.parent / file).read_text())
 
+    def make_in(self, controller: str, below: str) -> None:
+        """In one hierarchy alone, as whoever is root in a container may."""
+        (MOUNT / controller / self.cgroup(below).lstrip("/")).mkdir(parents=True)
+
     def rmdir(self, below: str) -> None:
         for controller in CONTROLLERS:
             top = MOUNT / controller / self.cgroup(below).lstrip("/")

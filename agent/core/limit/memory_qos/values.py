@@ -47,7 +47,7 @@ from model.resources import BATCH_MEMORY, MEMORY, MID_MEMORY, ResourceVector
 
 _PAGE_BYTES = 4096
 _PARTS = 16
-"""What a pod holds counts for its tier in so many parts at least, of twice as many at most: not each page is a write."""
+"""What a pod holds counts for its tier in so many parts, or up to twice as many: not each page is a write."""
 _LARGEST_BYTES = 1 << 60
 """Whoever has such a limit has none; the kernel reads little more as `max`, and says that then."""
 _ALL_OF_IT = "what the node has for pods"
