@@ -147,6 +147,7 @@ AGENT = MetricTable(
         _counter("failed_ticks_total", "Ticks that ended in an error of ours."),
         _counter("task_restarts_total", "Errors of ours that ended a task the agent can do without.", "task"),
         _counter("sink_failures_total", "Ticks that a sink did not take because of an error of ours.", "sink"),
+        _counter("journal_lost_ticks_total", "Ticks that are not in the journal, whose disk was too slow for them."),
         _counter("listen_failures_total", "Attempts to listen on a port that somebody else held.", "port"),
         _counter("brake_cuts_total", "Cuts of best effort between ticks."),
         _counter("brake_unreadable_total", "Brake readings that failed."),

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+import structlog
 from msgspec.structs import replace
 
 from agent.core.limit.ownership import gives_more
@@ -41,11 +42,14 @@ from agent.core.observe.knobs import (
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.files.controlfiles import GONE, ControlFiles, KnobText, NotKeptError
 from agent.files.oomscores import ProcessScores
+from agent.files.raisedquotas import lower_raised
 from agent.files.restoring import Restored, put_back, restore
 from agent.files.statefile import StateFile
 from agent.ports import KnobReadings, WriteOutcome
 from agent.worker import WorkerThread
 from model.reason import Reason
+
+log = structlog.get_logger()
 
 _SWEEP_SECONDS = _SAVE_SECONDS = 60.0
 _DISK_SECONDS = 0.2
@@ -192,6 +196,14 @@ class KnobExecutor:
         self._first.close()
         self._slow.close()
         self._disk.close()
+
+    def lower_raised(self) -> None:
+        """Quotas of online pods are at their limits again: nobody steps them from here on."""
+        if not self._dry:
+            with self._lock:
+                lowered = lower_raised(self._files, self._state.originals)
+            if lowered:
+                log.info("quotas of online pods are at their limits again", control_files=lowered)
 
     def restore(self) -> Restored:
         """Put back what the state file remembers and forget it. Raises KernelFault, forgetting nothing."""

@@ -21,6 +21,7 @@ class Counters(msgspec.Struct, frozen=True):
     failed_ticks: Callable[[], int]
     task_restarts: Callable[[], Iterable[tuple[str, int]]]
     sink_failures: Callable[[], Iterable[tuple[str, int]]]
+    journal_lost: Callable[[], int]
     listen_failures: Callable[[], Iterable[tuple[str, int]]]
     brake_cuts: Callable[[], int]
     brake_unreadable: Callable[[], int]
@@ -59,6 +60,7 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
         yield "task_restarts_total", MetricSample(restarts, (task,))
     for sink, failures in counters.sink_failures():
         yield "sink_failures_total", MetricSample(failures, (sink,))
+    yield "journal_lost_ticks_total", MetricSample(counters.journal_lost())
     for port, failures in counters.listen_failures():
         yield "listen_failures_total", MetricSample(failures, (port,))
     yield "brake_cuts_total", MetricSample(counters.brake_cuts())

@@ -43,6 +43,7 @@ class AgentAnswers:
         self._failed_ticks = failed_ticks
         self._observing = observing
         self.services: AgentServices | None = None
+        self.journal_lost: Callable[[], int] = lambda: 0
         self.sinks: tuple[OptionalSink, ...] = ()
         self.tasks: tuple[OptionalTask, ...] = ()
 
@@ -86,6 +87,7 @@ class AgentAnswers:
             failed_ticks=self._failed_ticks,
             task_restarts=lambda: [(task.name, task.failures) for task in self.tasks],
             sink_failures=lambda: [(sink.name, sink.failures) for sink in self.sinks],
+            journal_lost=self.journal_lost,
             listen_failures=lambda: self.services.listen_failures if self.services is not None else (),
             brake_cuts=lambda: brake.total,
             brake_unreadable=lambda: brake.unreadable,

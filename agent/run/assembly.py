@@ -15,7 +15,7 @@ import structlog
 from agent.core.evict.decide import EvictionMemory
 from agent.core.limit.decide import LimitMemory
 from agent.core.observe.prediction import Checkpoint, PredictionState, checkpoint, restored
-from agent.edge.journal import JournalFile
+from agent.edge.journal import JournalFile, JournalThread
 from agent.files.statefile import StateFile
 from agent.ports import Sink, TickPorts
 from agent.report.decision_feed import DecisionFeed
@@ -67,6 +67,9 @@ class RunningAgent:
             observing=self._observing,
         )
         self._journal = self._make_journal()
+        if self._journal is not None:
+            journal = self._journal
+            self._answers.journal_lost = lambda: journal.lost
         self._answers.sinks = self._make_optional_sinks()
         # The status comes last, so that a tick counts as done only when every other sink has taken it.
         publishing = () if self._observing else (self._edges.publisher,)
@@ -197,10 +200,11 @@ class RunningAgent:
         tick.state = TickState(prediction=prediction, limits=limits, eviction=eviction)
         return tick
 
-    def _make_journal(self) -> JournalFile | None:
-        if self._options.journal is None:
+    def _make_journal(self) -> JournalThread | None:
+        path, largest = self._options.journal, self._options.journal_max_mib << 20
+        if path is None:
             return None
-        return JournalFile(self._options.journal, self._options.journal_max_mib << 20, self._head)
+        return JournalThread(lambda head: JournalFile(path, largest, head), self._head)
 
     def _learned(self) -> Checkpoint:
         return checkpoint(self._tick.state.prediction, self._settings.prediction)

@@ -139,9 +139,10 @@ class GuardShare(msgspec.Struct, frozen=True):
 class HeartbeatGuard:
     """Turned each `pause_seconds`. `counters` give CPU time, None where it cannot be read; `plan` the agent's last one.
 
-    `state` is the guard's own, not the agent's. An agent that has been beating for as long as its silence may last has
-    everything in hand. Only where it has no plan, and has written nothing since, what was found is put back: one with a
-    plan goes on from what it finds, and raises it when it knows enough.
+    `state` is the guard's own, not the agent's; `lower_raised` ends what the agent gave online pods for moments. An
+    agent that has been beating for as long as its silence may last has everything in hand. Only where it has no plan,
+    and has written nothing since, what was found is put back: one with a plan goes on from what it finds, and raises it
+    when it knows enough.
     """
 
     def __init__(
@@ -151,11 +152,14 @@ class HeartbeatGuard:
         state: StateFile,
         counters: Callable[[], BrakeSample | None],
         now: float,
+        lower_raised: Callable[[], int] = lambda: 0,
     ) -> None:
         self._hold = hold
         self._limiter = limiter
         self._state = state
         self._counters = counters
+        self._lower_raised = lower_raised
+        self._is_lowered = False
         self._samples: tuple[BrakeSample, ...] = ()
         self._blind = 0
         self._beat: int | None = None
@@ -169,7 +173,7 @@ class HeartbeatGuard:
         Nor is the rest of an agent that only observes.
         """
         if beat == _RESTING or (beat is not None and beat != self._beat):
-            self._beat, self._heard_at = beat, now
+            self._beat, self._heard_at, self._is_lowered = beat, now, False
         silent = now - self._heard_at
         left = plan() if silent >= _TURN_SECONDS else None
         keeping = left is not None and silent >= left.silence_seconds
@@ -182,6 +186,7 @@ class HeartbeatGuard:
         if silent >= self._hold.silence_seconds:
             self._silent_at = now
             self._hold_share()
+            self._end_bursts()
         elif self._state.originals and now - self._silent_at >= self._hold.silence_seconds:
             self._let_go(has_plan=plan() is not None)
         if self._state.problem:
@@ -214,6 +219,13 @@ class HeartbeatGuard:
         held = self._limiter.read(quota)
         if isinstance(held, Missing) or looser(held, share_us):
             self._tell_once(f"best effort cannot be held at {share_us} us: {held}")
+
+    def _end_bursts(self) -> None:
+        """Once a silence: who raised quotas of online pods is not there to lower them."""
+        if not self._is_lowered:
+            self._is_lowered = True
+            if lowered := self._lower_raised():
+                log.warning("the agent is silent: quotas that it raised are at their limits", control_files=lowered)
 
     def _let_go(self, *, has_plan: bool) -> None:
         try:

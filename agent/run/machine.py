@@ -88,6 +88,8 @@ class AgentMachine:
         self.tree = tree_of(root, layout.version)
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
+        # Ticks have ended by then.
+        stack.callback(self.executor.lower_raised)
         self.reclaimer = MemoryReclaimer(root, layout)
         stack.callback(self.reclaimer.close)
         knobs = RootKnobs.of(layout)

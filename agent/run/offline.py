@@ -23,6 +23,7 @@ from agent.edge.nodelock import LockRole, NodeLock, best_effort_folder
 from agent.edge.preflight import PreflightPaths, look
 from agent.files.controlfiles import ControlFiles
 from agent.files.cpucounters import CpuCounters
+from agent.files.raisedquotas import lower_raised
 from agent.files.restoring import Restored, restore
 from agent.files.statefile import StateFile, guard_file, originals_in
 from agent.run.heartbeat_guard import GuardShare, HeartbeatGuard, last_beat, last_plan
@@ -121,7 +122,15 @@ def guard(options: OfflineOptions) -> None:
             GuardShare(RootKnobs.of(layout).quota, share_us, options.guard_silence_seconds),
             options.heartbeat,
         )
-        watch = HeartbeatGuard(hold, executor, state, counters.sample, time.monotonic())
+        files = ControlFiles(options.cgroup_root, lambda _knob, _texts: None)
+        watch = HeartbeatGuard(
+            hold,
+            executor,
+            state,
+            counters.sample,
+            time.monotonic(),
+            lambda: lower_raised(files, originals_in(options.state_file)),
+        )
         log.info("guarding", heartbeat=str(heartbeat), silence_seconds=hold.silence_seconds, share_us=share_us)
         while not stopping.wait(watch.pause_seconds):
             watch.turn(last_beat(heartbeat), lambda: last_plan(heartbeat, layout), time.monotonic())

@@ -481,26 +481,14 @@ def test_a_disk_that_hangs_keeps_no_other_memory_limit(node: Node) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_disk_that_hangs_holds_no_cut_up(node: Node) -> None:
-    """One that would need it is refused; the next that does not is made."""
+@pytest.mark.parametrize("known", [True, False], ids=["since a tick", "from now on"])
+def test_a_disk_that_hangs_holds_no_cut_up(node: Node, known: bool) -> None:
+    """One that would need it is refused, whether anybody knows of it yet or not; the next that does not is made."""
     node.executor.remember(QUOTA)
     node.say(POD, "9000")
     node.state.hang()
-    node.apply(write(4000, knob=POD))
-    began = time.monotonic()
-    assert node.executor.lower(POD, 5000) is None and node.executor.failed_cuts == 1
-    assert node.executor.lower(QUOTA, 5000) == -1
-    assert time.monotonic() - began < PATIENCE_SECONDS / 2
-    node.state.answer()
-    node.settle()
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_disk_that_hangs_from_now_on_holds_no_cut_up(node: Node) -> None:
-    """Nobody knows of it yet: who needs it finds out without waiting for it."""
-    node.executor.remember(QUOTA)
-    node.say(POD, "9000")
-    node.state.hang()
+    if known:
+        node.apply(write(4000, knob=POD))
     began = time.monotonic()
     assert node.executor.lower(POD, 5000) is None and node.executor.failed_cuts == 1
     assert node.executor.lower(QUOTA, 5000) == -1

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from agent.edge.journal import JournalFile
+from agent.edge.journal import JournalFile, JournalThread
 from agent.report.journal import JournalHead, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
@@ -196,3 +198,89 @@ def test_what_somebody_else_put_there_is_not_written(tmp_path: Path, build: Any,
         Rig(tmp_path, build)
     assert target.read_text() == "theirs" and not (tmp_path / "none").exists()
     assert not (tmp_path / "j.jsonl.1").exists()
+
+
+class SlowDisk:
+    """A journal in its thread, on a disk that answers only while it is let; states are told by the tick's time."""
+
+    def __init__(self, folder: Path, build: Any, bound: int, *, opens: bool = True) -> None:
+        self.build, self.path, self.at = build, folder / "j.jsonl", -1.0
+        self.answers = threading.Event()
+        if opens:
+            self.answers.set()
+        self.journal = JournalThread(self._make, self._head, bound, patience_seconds=0.05 if not opens else 60.0)
+
+    def _make(self, head: Callable[[], JournalHead]) -> JournalFile:
+        self.answers.wait()
+        made = JournalFile(self.path, 1 << 20, head)
+        write = made._write
+
+        def slowly(line: bytes) -> None:
+            self.answers.wait()
+            write(line)
+
+        made._write = slowly  # type: ignore[method-assign]
+        return made
+
+    def _head(self) -> JournalHead:
+        state = TickState()
+        return JournalHead(self.build.layout, AgentSettings(tick_seconds=1.1 + self.at / 10), state)
+
+    def take(self, *times: float) -> None:
+        for self.at in times:
+            self.journal.take(self.build.result(self.at))
+
+    def settle(self) -> None:
+        self.answers.set()
+        assert self.journal._worker.idle(60)
+
+    def lines(self) -> list[tuple[str, float]]:
+        """Heads by the tick that they describe the state after, and ticks."""
+        found = read(self.path.read_bytes().splitlines(keepends=True), "j.jsonl")
+        return [
+            ("head", round((line.settings.tick_seconds - 1.1) * 10))
+            if isinstance(line, JournalHead)
+            else ("tick", line.observation.monotonic_seconds)
+            for line in found
+        ]
+
+
+def test_no_tick_waits_for_the_disk(tmp_path: Path, build: Any) -> None:
+    """As many ticks as may wait are kept; of the others it is said once that they are lost, and how many is counted.
+
+    Once the disk answers it goes on from the state of the tick that comes next.
+    """
+    slow = SlowDisk(tmp_path, build, bound=3)
+    slow.journal.begin()
+    slow.take(0)
+    slow.settle()
+    slow.answers.clear()
+    with capture_logs() as logs:
+        slow.take(1, 2, 3, 4, 5)
+    assert [entry["event"] for entry in logs] == ["journal is behind, ticks are left out of it"]
+    assert slow.journal.lost == 2
+    slow.settle()
+    assert slow.lines() == [("head", -1), *(("tick", at) for at in (0, 1, 2, 3))]
+    slow.take(6, 7)
+    slow.settle()
+    assert slow.lines()[5:] == [("head", 6), ("tick", 7)] and slow.journal.lost == 2
+    slow.journal.close()
+
+
+def test_a_disk_that_hangs_as_the_agent_starts(tmp_path: Path, build: Any) -> None:
+    """It starts without its journal, which begins once the disk answers."""
+    with capture_logs() as logs:
+        slow = SlowDisk(tmp_path, build, bound=3, opens=False)
+    assert [entry["event"] for entry in logs] == ["journal not opened yet"]
+    slow.journal.begin()
+    slow.take(0)
+    slow.settle()
+    assert slow.lines() == [("head", -1), ("tick", 0)]
+    slow.journal.close()
+
+
+def test_a_journal_that_cannot_be_opened_in_its_thread(tmp_path: Path, build: Any) -> None:
+    """Is the same one line."""
+    head = Rig(tmp_path, build)._head
+    with pytest.raises(ConfigurationFault, match=r"no/j\.jsonl: cannot be written: No such file .*--journal"):
+        JournalThread(lambda told: JournalFile(tmp_path / "no/j.jsonl", 1, told), head)

@@ -43,6 +43,7 @@ COUNTERS = Counters(
     failed_ticks=lambda: 2,
     task_restarts=lambda: (("zones", 3), ("link", 0)),
     sink_failures=lambda: (("journal", 1),),
+    journal_lost=lambda: 3,
     listen_failures=lambda: (("http", 2), ("grpc", 0)),
     brake_cuts=lambda: 3,
     brake_unreadable=lambda: 4,
@@ -166,6 +167,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "failed_ticks_total": {(): 2},
     "task_restarts_total": {("zones",): 3, ("link",): 0},
     "sink_failures_total": {("journal",): 1},
+    "journal_lost_ticks_total": {(): 3},
     "listen_failures_total": {("http",): 2, ("grpc",): 0},
     "brake_cuts_total": {(): 3},
     "brake_unreadable_total": {(): 4},
@@ -206,7 +208,7 @@ def test_before_the_first_tick() -> None:
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
         *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
         *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
-        *("last_resort_futile_total", "listen_failures_total", "dropped_events_total"),
+        *("last_resort_futile_total", "listen_failures_total", "dropped_events_total", "journal_lost_ticks_total"),
     }
 
 

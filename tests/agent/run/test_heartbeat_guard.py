@@ -36,6 +36,7 @@ class Node:
         self.readable = True
         self.online_ns = self.best_effort_ns = 0
         self.agents: dict[Knob, str] = {}
+        self.lowered_at: list[float] = []
         self.state: StateFile | None = None
         self.start()
 
@@ -45,7 +46,13 @@ class Node:
             self.state.close()
         self.state = StateFile(self.root / "guard.json")
         self.limiter = KnobExecutor(self.root, self.state, lambda: self.now, elsewhere=lambda: self.agents)
-        self.guard = HeartbeatGuard(GuardShare(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
+        self.guard = HeartbeatGuard(
+            GuardShare(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now, self.lower_raised
+        )
+
+    def lower_raised(self) -> int:
+        self.lowered_at.append(self.now)
+        return 0
 
     def fill_disk(self) -> Path:
         """From here on no state can be saved, until what is returned is removed."""
@@ -103,6 +110,18 @@ def test_silence(node: Node) -> None:
     assert node.said() == 190_000
     node.turn(1, beating=False)
     assert node.said() == SHARE and originals_in(node.root / "guard.json") == {QUOTA: "190000"}
+
+
+def test_what_the_agent_raised_comes_down(node: Node) -> None:
+    """Once in each silence, after the set time."""
+    node.turn(10, beating=True)
+    node.turn(59, beating=False)
+    assert node.lowered_at == []
+    node.turn(30, beating=False)
+    assert node.lowered_at == [170.0]
+    node.turn(5, beating=True)
+    node.turn(60, beating=False)
+    assert node.lowered_at == [170.0, 264.0]
 
 
 def test_a_disk_without_room(node: Node) -> None:
