@@ -8,6 +8,10 @@ less than 5 % of the node), the wait has another cause: the cut ends, and the th
 twice what it showed then, for 5 min or until it was off for 5 s. A new try that is as futile doubles the 5 min, up to
 an hour.
 
+A sign that a pod's own limit makes may come and go with the pod's own work, so that no cut lasts long enough to be
+told futile. Where such signs alone began five cuts in ten minutes, theirs are raised in the same way, and stay so
+through lulls.
+
 The brake may cut first, on the kernel's word. Where no sign comes on after that, the word was noise: it is not asked
 again for 5 min.
 """
@@ -30,14 +34,19 @@ _POWERLESS_PCT = 5
 _RAISED_SECONDS = 300.0
 _LONGEST_RAISED_SECONDS = 3600.0
 _IGNORED_SECONDS = 300.0
+_MOST_BEGUN, _BEGUN_SECONDS = 5, 600.0
 
 
 class StallSignal(msgspec.Struct, frozen=True):
-    """One measurement that may tell of a stall: `level` is 1.0 at the threshold that counts as on."""
+    """One measurement that may tell of a stall: `level` is 1.0 at the threshold that counts as on.
+
+    `own_limit`: it is the pod's own limit that shows in it.
+    """
 
     key: str
     text: str
     level: float
+    own_limit: bool = False
 
 
 class CutRange(msgspec.Struct, frozen=True):
@@ -62,13 +71,14 @@ class RaisedThreshold(msgspec.Struct, frozen=True):
     """A sign showed this level although best effort was powerless; times are monotonic seconds.
 
     The threshold is raised for `for_seconds` until `until_seconds`; what comes of a new try after that is judged by it.
-    `quiet_since` is when the sign was last seen to go off.
+    `quiet_since` is when the sign was last seen to go off, `calm_seconds` for how long it is remembered then.
     """
 
     level: float
     until_seconds: float
     for_seconds: float = _RAISED_SECONDS
     quiet_since: float | None = None
+    calm_seconds: float = _CALM_SECONDS
 
 
 class ReliefMemory(msgspec.Struct, frozen=True):
@@ -76,7 +86,8 @@ class ReliefMemory(msgspec.Struct, frozen=True):
 
     `calm_since` is when all signs were off, `eased_since` when none was on any more, `stepped_seconds` the last step of
     the cut; for `powerless_seconds` of it online pods waited although best effort was powerless. `unconfirmed`: the
-    brake began it, and no sign was on yet. Until `ignored_until_seconds` the brake is not to cut for waiting.
+    brake began it, and no sign was on yet. Until `ignored_until_seconds` the brake is not to cut for waiting. `begun`:
+    when signs of pods' own limits alone began a cut, by sign.
     """
 
     cap_us: int | None = None
@@ -88,6 +99,7 @@ class ReliefMemory(msgspec.Struct, frozen=True):
     raised: Mapping[str, RaisedThreshold] = {}
     unconfirmed: bool = False
     ignored_until_seconds: float = 0.0
+    begun: Mapping[str, tuple[float, ...]] = {}
 
     def disregards(self, key: str, now: float) -> bool:
         """The sign's threshold is a raised one at monotonic `now`."""
@@ -120,6 +132,10 @@ def relieve(
     highest = max((sign.level for sign in judged), default=0.0)
     if cut_us is not None and state.cap_us is None:
         state = msgspec.structs.replace(state, cap_us=cut_us, halved_seconds=now, stepped_seconds=now, unconfirmed=True)
+    if state.cap_us is None and (again := _begun_again(state, judged, now)) is not None:
+        state = again
+        judged = tuple(_against(sign, state, now) for sign in signs)
+        highest = max((sign.level for sign in judged), default=0.0)
     if highest >= _ON or state.cap_us is not None:
         state = _step(state, highest, cut_range, now)
         if state.powerless_seconds >= _POWERLESS_SECONDS:
@@ -127,6 +143,27 @@ def relieve(
             found = {s.key: _futile(s, state.raised.get(s.key), now) for s in signs if s.key in not_off}
             state = _ended(msgspec.structs.replace(state, raised={**state.raised, **found}), now)
     return state, _relief(state, signs, highest, cut_range, now)
+
+
+def _begun_again(state: ReliefMemory, judged: tuple[StallSignal, ...], now: float) -> ReliefMemory | None:
+    """A cut begins because of own limits alone: what is remembered of that, thresholds raised where it is too often.
+
+    None where none begins, or somebody else's sign is on, too.
+    """
+    on = [sign for sign in judged if sign.level >= _ON]
+    if not on or not all(sign.own_limit for sign in on):
+        return None
+    recent = {
+        key: kept for key, times in state.begun.items() if (kept := tuple(t for t in times if now - t < _BEGUN_SECONDS))
+    }
+    recent |= {sign.key: (*recent.get(sign.key, ()), now) for sign in on}
+    often = [sign for sign in on if len(recent[sign.key]) > _MOST_BEGUN]
+    raised = {
+        sign.key: msgspec.structs.replace(_futile(sign, state.raised.get(sign.key), now), calm_seconds=_BEGUN_SECONDS)
+        for sign in often
+    }
+    begun = {key: times for key, times in recent.items() if key not in raised}
+    return msgspec.structs.replace(state, begun=begun, raised={**state.raised, **raised})
 
 
 def _step(state: ReliefMemory, highest: float, cut_range: CutRange, now: float) -> ReliefMemory:
@@ -154,7 +191,7 @@ def _step(state: ReliefMemory, highest: float, cut_range: CutRange, now: float) 
 
 def _ended(state: ReliefMemory, now: float) -> ReliefMemory:
     ignored_until = now + _IGNORED_SECONDS if state.unconfirmed else state.ignored_until_seconds
-    return ReliefMemory(raised=state.raised, ignored_until_seconds=ignored_until)
+    return ReliefMemory(raised=state.raised, ignored_until_seconds=ignored_until, begun=state.begun)
 
 
 def _relief(
@@ -176,7 +213,7 @@ def _remembered(state: ReliefMemory, signs: Iterable[StallSignal], now: float) -
         key: msgspec.structs.replace(raised, quiet_since=_since(raised.quiet_since, key not in not_off, now))
         for key, raised in state.raised.items()
     }
-    return {key: raised for key, raised in seen.items() if not _lasted(raised.quiet_since, _CALM_SECONDS, now)}
+    return {key: raised for key, raised in seen.items() if not _lasted(raised.quiet_since, raised.calm_seconds, now)}
 
 
 def _futile(sign: StallSignal, before: RaisedThreshold | None, now: float) -> RaisedThreshold:
@@ -189,7 +226,8 @@ def _against(sign: StallSignal, state: ReliefMemory, now: float) -> StallSignal:
     """The sign's level against the threshold in force."""
     if not state.disregards(sign.key, now):
         return sign
-    return StallSignal(sign.key, sign.text, sign.level / max(2 * state.raised[sign.key].level, 1.0))
+    level = sign.level / max(2 * state.raised[sign.key].level, 1.0)
+    return StallSignal(sign.key, sign.text, level, sign.own_limit)
 
 
 def _since(before: float | None, holds: bool, now: float) -> float | None:

@@ -145,4 +145,5 @@ def _limited(pod: Pod, ratio: float, strategy: SuppressStrategy) -> StallSignal 
     if not ratio or strategy.online_throttled_pct is None:
         return None
     text = f"pod {pod.key} throttled in {ratio:.0%} of its periods, {strategy.online_throttled_pct} % is too much"
-    return StallSignal(f"throttled {pod.uid}", text, ratio * 100 / max(strategy.online_throttled_pct, 1))
+    level = ratio * 100 / max(strategy.online_throttled_pct, 1)
+    return StallSignal(f"throttled {pod.uid}", text, level, own_limit=True)

@@ -180,3 +180,28 @@ def test_always(steps: list[tuple[float, float, int]]) -> None:
         assert relief.cap_us is None or relief.cap_us >= FLOOR
         assert None in (last, relief.cap_us) or relief.cap_us <= last  # type: ignore[operator]
         last = relief.cap_us
+
+
+def pulses(on: int, off: int, seconds: int, *, own_limit: bool, beside: float = 0.0) -> tuple[float, ReliefMemory]:
+    """How much of the time best effort was cut, for a pod that shows twice the threshold for `on` seconds of each."""
+    state, cut = ReliefMemory(), 0
+    for second in range(seconds):
+        level = 2.0 if second % (on + off) < on else 0.0
+        told = (StallSignal("throttled a", "a throttled", level, own_limit=own_limit), *signs(beside * level))
+        state, relief = relieve(state, told, CutRange(80_000, FLOOR, NODE), float(second))
+        cut += relief.cap_us is not None
+    return cut / seconds, state
+
+
+@pytest.mark.parametrize(("on", "off"), [(8, 6), (3, 6), (10, 6), (20, 10)])
+def test_a_pod_whose_own_limit_throttles_it_in_pulses(on: int, off: int) -> None:
+    """No cut lasts long enough to be futile: after five of them its sign is raised, through its lulls, too."""
+    assert pulses(on, off, 45, own_limit=True)[0] > 0.6
+    assert pulses(on, off, 3600, own_limit=True)[0] < 0.2
+
+
+def test_pulses_of_who_waits_are_answered_each_time() -> None:
+    """Best effort may be what it waits for; so it is where somebody waits beside a pod that its limit throttles."""
+    assert pulses(8, 6, 3600, own_limit=False)[0] > 0.8
+    share, state = pulses(8, 6, 3600, own_limit=True, beside=1.0)
+    assert share > 0.8 and state.raised == {}
