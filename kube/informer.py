@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 _FIRST_DELAY_SECONDS = 0.2
 _LONGEST_DELAY_SECONDS = 10.0
+SOON_SECONDS = 2.0
+"""For resources that somebody may define while a program of few replicas runs and waits for their objects."""
 _WATCH_SECONDS = 300
 _SILENT_SECONDS = 130.0
 """A server says at least once a minute how far it is, with a bookmark; one that missed two is not there any more."""
@@ -93,6 +95,7 @@ class Informer(Generic[T]):
     `on_change` is called in the event loop for every change, in order; it must not block or raise. `kept` is what
     `items` holds of an object, and what `on_change` is told of one that is gone: its metadata's uid at least. `page`
     bounds how many objects an answer has, `most_bytes` how long one of several is, and so what is in memory at once.
+    A resource that is not defined is asked for again after `undefined_seconds` at most: 10 where every node has one.
     `synced` is set after the first complete list.
     """
 
@@ -109,6 +112,7 @@ class Informer(Generic[T]):
         kept: Callable[[T], T] = lambda item: item,
         page: int = _PAGE,
         most_bytes: int = _MOST_BYTES,
+        undefined_seconds: float = _LONGEST_DELAY_SECONDS,
     ) -> None:
         self.items: dict[str, T] = {}
         self.unread: dict[str, str] = {}
@@ -123,6 +127,8 @@ class Informer(Generic[T]):
         self._kept = kept
         self._page_size = page
         self._most_bytes = most_bytes
+        self._undefined_seconds = undefined_seconds
+        self._undefined = False
         self._query: dict[str, str | int] = {
             k: v for k, v in (("fieldSelector", field_selector), ("labelSelector", label_selector)) if v
         }
@@ -143,6 +149,8 @@ class Informer(Generic[T]):
             if trouble and trouble != told:
                 log.warning("informer is waiting", path=self._path, error=trouble)
                 told = trouble
+            if self._undefined:
+                delay = min(delay, self._undefined_seconds)
             # However a watch ended, a server that ends each one at once must not be hammered.
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
@@ -172,7 +180,7 @@ class Informer(Generic[T]):
 
     def _nothing_there(self) -> None:
         """The server does not know the resource: the collection is empty, and that is known."""
-        self._resource_version = ""
+        self._resource_version, self._undefined = "", True
         for key in [*self.items, *self.unread]:
             self._forget(key)
         self._heard = time.monotonic()
@@ -198,7 +206,7 @@ class Informer(Generic[T]):
             query.update({"continue": page.continue_, "limit": min(twice, self._page_size)})
         for key in [key for key in {**self.items, **self.unread} if key not in seen]:
             self._forget(key)
-        self._resource_version = page.resource_version
+        self._resource_version, self._undefined = page.resource_version, False
         self._heard = time.monotonic()
         self.synced.set()
 

@@ -21,7 +21,7 @@ from kube.client import KubeClient, decode, path_of
 from kube.dialects.koordinator import profiles
 from kube.dialects.queues.reading import QueueObject, read
 from kube.dialects.upstream import core_objects
-from kube.informer import Change, ChangeKind, Informer
+from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from model.fault import KubernetesFault
 from model.priority import PriorityClass
 from model.profile import ColocationProfile
@@ -82,6 +82,7 @@ class ClusterView:
                 "config.koordinator.sh/v1alpha1/clustercolocationprofiles",
                 objects.ClusterColocationProfile,
                 on_change=self._profile_changed,
+                undefined_seconds=SOON_SECONDS,
             ),
             Informer(
                 client, "scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass, on_change=self._class_changed
@@ -89,7 +90,8 @@ class ClusterView:
         )
         self._known_queues = KnownQueues()
         self._queues: tuple[Informer[Any], ...] = tuple(
-            Informer(client, path, kind, on_change=self._known_queues.apply) for path, kind in QUEUES.values()
+            Informer(client, path, kind, on_change=self._known_queues.apply, undefined_seconds=SOON_SECONDS)
+            for path, kind in QUEUES.values()
         )
         self._namespaces = Informer(client, "v1/namespaces", objects.Namespace)
         self._nodes = Informer(client, "v1/nodes", objects.Node)

@@ -6,7 +6,6 @@ import gc
 import random
 import time
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 import msgspec
 
@@ -56,13 +55,16 @@ class QueuedSpeed(msgspec.Struct, frozen=True):
 
 
 def measure_order(effort: SchedulingEffort) -> Iterator[Ordering]:
-    """Jobs of three priorities over the leaves of a tree, with shares that all differ, and with equal ones."""
+    """Jobs of three priorities over the leaves of a tree, with shares that all differ, and with equal ones.
+
+    Shares are whole numbers of the size that `Quota.share_key` gives.
+    """
     queues = three_levels(effort.queues, quota=False)
     tree, names = tree_of(queues), leaves(queues)
     jobs = _jobs(effort.queued_jobs, names)
     chance = random.Random(1)
-    different = {name: Fraction(chance.randrange(1, 10**6), 10**6) for name in (*tree.top_down, "")}
-    for told, shares in (("different", different), ("equal", dict.fromkeys(different, Fraction(0)))):
+    different = {name: chance.randrange(1, 2**108) for name in (*tree.top_down, "")}
+    for told, shares in (("different", different), ("equal", dict.fromkeys(different, 0))):
         tell(f"ordering {len(jobs)} jobs of {len(names)} queues with {told} shares")
         rounds = [(_ordered_ms(jobs, tree, shares), _sorted_ms(jobs, tree, shares)) for _ in range(effort.rounds)]
         yield Ordering(len(jobs), len(names), told, tuple(a for a, _ in rounds), tuple(b for _, b in rounds))
@@ -110,16 +112,17 @@ def _jobs(count: int, queues: Sequence[str]) -> list[Candidate]:
     return found
 
 
-def _ordered_ms(jobs: Sequence[Candidate], tree: QueueTree, shares: dict[str, Fraction]) -> float:
+def _ordered_ms(jobs: Sequence[Candidate], tree: QueueTree, shares: dict[str, int]) -> float:
     gc.collect()
     begun = time.perf_counter()
-    number = sum(1 for _ in in_order(jobs, Tournament(shares.__getitem__, tree), Ranking(NOW, AgeingPolicy())))
+    tournament = Tournament(shares.__getitem__, tree, revision=lambda: 0)
+    number = sum(1 for _ in in_order(jobs, tournament, Ranking(NOW, AgeingPolicy())))
     taken = time.perf_counter() - begun
     assert number == len(jobs)
     return taken * 1000
 
 
-def _sorted_ms(jobs: Sequence[Candidate], tree: QueueTree, shares: dict[str, Fraction]) -> float:
+def _sorted_ms(jobs: Sequence[Candidate], tree: QueueTree, shares: dict[str, int]) -> float:
     ranking = Ranking(NOW, AgeingPolicy())
 
     def key(job: Candidate) -> tuple[bool, float, float, float, HeadKey]:

@@ -16,7 +16,7 @@ from kube.dialects.gangs import membership, podgroups
 from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventRecorder, ObjectRef
-from kube.informer import Change, ChangeKind, Informer
+from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from model.condition import ConditionStatus, ConditionType
 from model.fault import KubernetesFault
 from model.placement import Placement
@@ -67,11 +67,13 @@ class KubernetesWatch:
     ) -> None:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
-        groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: enqueue(facts.PodGroupSeen(c)))
 
-        def informer(path: str, kind: type[Any]) -> Informer[Any]:
-            return Informer(client, path, kind, on_change=lambda c: enqueue(facts.ObjectSeen(c)))
+        def informer(path: str, kind: type[Any], told: Callable[[Any], facts.Fact] = facts.ObjectSeen) -> Informer[Any]:
+            """Somebody may define the kind, and create its objects, at any time."""
+            soon = SOON_SECONDS
+            return Informer(client, path, kind, on_change=lambda c: enqueue(told(c)), undefined_seconds=soon)
 
+        groups = informer(POD_GROUPS, objects.PodGroup, facts.PodGroupSeen)
         self._enqueue = enqueue
         config = configmap.follow(client, NODE_CONFIG, lambda c: enqueue(facts.ObjectSeen(c)))
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)

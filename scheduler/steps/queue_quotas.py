@@ -21,8 +21,8 @@ from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
 from scheduler.core.queues.headroom import CAPACITY, Shortage
 from scheduler.core.queues.policy import QueuePolicy
-from scheduler.core.queues.shares import Share, Shares, fair_shares, known_cells
-from scheduler.core.queues.tree import tree_of
+from scheduler.core.queues.shares import ShareRules, Shares, fair_shares, known_cells
+from scheduler.core.queues.tree import QueueTree, tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
@@ -46,7 +46,7 @@ class QueueQuotas:
         self._ruleless: frozenset[str] = frozenset()
         self._lines: dict[str, list[Candidate]] = {}
         self._history: UsageHistory | None = None
-        self._weighted: dict[str, tuple[Share, Fraction]] = {}
+        self._nominal: dict[str, tuple[tuple[Cell, int], ...]] = {}
 
     @property
     def quota(self) -> TurnQuota | None:
@@ -60,11 +60,11 @@ class QueueQuotas:
         if changed:
             self._known, self.tree = queues, tree_of(queues)
             self._ruleless = ruleless(self.tree)
+            self._nominal = _nominal(self.tree, self.policy.rules)
             ledger.open_book(None)
         if queues and self.policy.enable:
             self._capacity = self._available(snapshot)
             if self.quota is None or not self._capacity.keys() <= self._cells:
-                self._weighted.clear()
                 ledger.open_book(QueueBook(self._books()))
         if self.quota is not None:
             self.quota.begin(self._capacity, self._shares)
@@ -77,44 +77,37 @@ class QueueQuotas:
         """Candidates, next one first: work that no queue governs, then that of queues by their shares."""
         quota = self.quota
         if quota is None:
-            yield from in_order(candidates, lambda queue: Fraction(0), ranking)
+            yield from in_order(candidates, lambda queue: 0, ranking)
             return
         outside, governed = list[Candidate](), list[Candidate]()
         for candidate in candidates:
             (outside if candidate.governed_by == ROOT_QUEUE else governed).append(candidate)
-        yield from in_order(outside, lambda queue: Fraction(0), ranking)
-        yield from in_order(governed, Tournament(self._share_of, self.tree, self._borrows), ranking)
+        yield from in_order(outside, lambda queue: 0, ranking)
+        share_of = quota.dominance.key if self.policy.fair_sharing else lambda queue: 0
+        borrows_of = self._borrows if self._nominal else None
+        tournament = Tournament(share_of, self.tree, borrows_of, revision=lambda: quota.revision)
+        yield from in_order(governed, tournament, ranking)
 
     def _books(self) -> TurnQuota:
         """Of the cells that nodes or queues have: a book is opened again where a node comes with another."""
         self._cells = frozenset(known_cells(self.tree, self._capacity, ()))
         return TurnQuota(self.tree, self.policy.rules, self.policy.reclaim_ancestor_levels, self._cells)
 
-    def _share_of(self, queue: str) -> Fraction:
-        """Its weighted dominant share, now or over time."""
-        quota = self.quota
-        if quota is None or not self.policy.fair_sharing:
+    def _share_over_time(self, queue: str) -> Fraction:
+        """Its weighted dominant share with what it used before."""
+        quota, history = self.quota, self._history
+        if quota is None or history is None:
             return Fraction(0)
-        if self._history is None:
-            share, known = quota.dominant_share(queue), self._weighted.get(queue)
-            if known is None or known[0] is not share:
-                weight = self.tree.weight(queue)
-                self._weighted[queue] = known = (share, share.value / weight if weight > 1 else share.value)
-            return known[1]
-        weight = max(1, self.tree.weight(queue))
         used = {cell: quota.used(queue, cell) for cell in self._capacity}
-        return self._history.share(queue, used, self._capacity, weight).value
+        return history.share(queue, used, self._capacity, max(1, self.tree.weight(queue))).value
 
     def _borrows(self, queue: str, candidate: Candidate) -> bool:
         """Whether the queue would have more than it says is its own; one whose own is its share never does so."""
-        quota, known = self.quota, self.tree.queues.get(queue)
-        if quota is None or known is None or not known.cells:
+        quota, own = self.quota, self._nominal.get(queue)
+        if quota is None or own is None:
             return False
-        return any(
-            (own := self.policy.rules.nominal(known.cells[cell])) is not None and quota.used(queue, cell) + amount > own
-            for cell, amount in amounts_of(candidate).items()
-            if cell in known.cells
-        )
+        asked = amounts_of(candidate)
+        return any(cell in asked and quota.used(queue, cell) + asked[cell] > amount for cell, amount in own)
 
     def _observe(self, now: float) -> None:
         """What queues use is remembered where shares are of use over time."""
@@ -124,6 +117,7 @@ class QueueQuotas:
             return
         if self._history is None:
             self._history = UsageHistory(half_life)
+        quota.dominance.measure = self._share_over_time
         used = {
             queue: {cell: amount for cell in self._capacity if (amount := quota.used(queue, cell))}
             for queue in self.tree.top_down
@@ -251,9 +245,10 @@ class QueueQuotas:
 
     def _asked(self, candidate: Candidate) -> dict[Cell, int]:
         """What it must have at once: all members it needs, or one of those above its minimum."""
-        if candidate.needed:
-            return amounts_of(needed_only(self._snapshot, candidate))
-        return cells_of(candidate.classes[0])
+        needed = candidate.needed
+        if not needed:
+            return cells_of(candidate.classes[0])
+        return amounts_of(candidate if needed >= candidate.pending else needed_only(self._snapshot, candidate))
 
     def _needed(self, candidate: Candidate) -> list[int]:
         """How many pods of each set it needs."""
@@ -276,6 +271,16 @@ class QueueQuotas:
 def _never(quota: TurnQuota, queue: str, asked: Mapping[Cell, int]) -> tuple[Shortage, ...]:
     """What the queue may never have as queues are written; a cluster may grow."""
     return tuple(each for each in quota.potential_short(queue, asked) if each.bound != CAPACITY)
+
+
+def _nominal(tree: QueueTree, rules: ShareRules) -> dict[str, tuple[tuple[Cell, int], ...]]:
+    """What queues say is their own, cell by cell; without those that say nothing."""
+    found = {}
+    for name, queue in tree.queues.items():
+        own = tuple((cell, own) for cell, quota in queue.cells.items() if (own := rules.nominal(quota)) is not None)
+        if own:
+            found[name] = own
+    return found
 
 
 def _by_time(candidate: Candidate) -> tuple[float, str]:

@@ -196,6 +196,13 @@ def test_an_undefined_resource_is_an_empty_collection(server: Any, says_: Any, s
     assert changes == ["ADDED a 1", "DELETED a 1", "ADDED b 6"]
 
 
+def test_an_undefined_resource_is_asked_for_as_often_as_wanted(server: Any, says_: Any) -> None:
+    """Where somebody waits for its objects: in the time that it takes here waits that double would allow six."""
+    undefined = says_({"message": "no such resource"}, 404)
+    play(server, [undefined], 0, requests=12, resource=GROUPS, undefined_seconds=0.02)
+    assert {request[1] for request in server.requests} == {"/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups"}
+
+
 def test_a_core_resource_is_never_undefined(server: Any, says_: Any, streams_: Any) -> None:
     """404 from what stands before the API server is a failure: nothing is known before it, nothing forgotten after."""
     strange = says_({"message": "404 page not found"}, 404)

@@ -67,7 +67,8 @@ class Candidate(msgspec.Struct, frozen=True):
         workload = self.workload
         if workload.gangs:
             return sum(needed for _, needed in workload.gangs)
-        return max(0, workload.min_total - workload.bound)
+        missing = workload.min_total - workload.bound
+        return missing if missing > 0 else 0
 
     @property
     def begun(self) -> bool:
@@ -77,7 +78,8 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def pending(self) -> int:
         """How many members wait."""
-        return sum(pods.count for pods in self.workload.pod_sets)
+        sets = self.workload.pod_sets
+        return sets[0].count if len(sets) == 1 else sum(pods.count for pods in sets)
 
     @property
     def asks(self) -> int:

@@ -11,25 +11,21 @@ served. The share is DRF's (Ghodsi et al., NSDI 2011).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from fractions import Fraction
-from heapq import heapify, heappop, heapreplace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from model.queue import ROOT_QUEUE, QueueOrder
+from model.queue import QueueOrder
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.queues.shares import Share, dominant_share
+from scheduler.core.queueing.bracket import BorrowsOf, Bracket, Head, HeadKey, Node, Revision, ShareOf
 from scheduler.core.queues.tree import QueueTree, tree_of
 
-__all__ = ["NO_AGEING", "AgeingPolicy", "HeadKey", "Ranking", "Share", "Tournament", "dominant_share", "in_order"]
-
-HeadKey: TypeAlias = tuple[bool, int, bool, float, str]
-"""A workload's own key; smaller goes first."""
+__all__ = ["NO_AGEING", "AgeingPolicy", "HeadKey", "Ranking", "Tournament", "in_order"]
 
 
 class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +56,10 @@ class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def points(self, waited_seconds: float) -> int:
         """Whole points for so long a wait."""
-        return min(self.most_points, int(self.points_per_minute * max(0.0, waited_seconds) / 60.0))
+        if waited_seconds <= 0:
+            return 0
+        earned = int(self.points_per_minute * waited_seconds / 60.0)
+        return earned if earned < self.most_points else self.most_points
 
 
 NO_AGEING = AgeingPolicy(points_per_minute=0.0)
@@ -85,10 +84,6 @@ class Ranking(msgspec.Struct, frozen=True):
         return (on_time, -workload.priority - points, not nominated, eligible, workload.uid)
 
 
-def _never(queue: str, candidate: Candidate) -> bool:
-    return False
-
-
 class Tournament(msgspec.Struct):
     """What the order depends on besides the workloads and their ranking.
 
@@ -96,23 +91,28 @@ class Tournament(msgspec.Struct):
     would borrow for this workload. Both are read again for the queues on the path of each workload that was yielded,
     since placing it changes them; those of others only rise within a turn, and are read again when their turn comes.
     `stopped`: queues that yield no more in this turn; whoever takes the workloads adds to it, as to a queue of order
-    StrictFIFO whose head does not fit.
+    StrictFIFO whose head does not fit. `revision` tells whether either has changed at all, where that is known.
     """
 
-    share_of: Callable[[str], Fraction]
+    share_of: ShareOf
     tree: QueueTree = msgspec.field(default_factory=lambda: tree_of(()))
-    borrows_of: Callable[[str, Candidate], bool] = _never
+    borrows_of: BorrowsOf | None = None
     stopped: set[str] = msgspec.field(default_factory=set)
+    revision: Revision | None = None
 
     def strict(self, queue: str) -> bool:
         """Whether the queue goes by time alone."""
         known = self.tree.queues.get(queue)
         return known is not None and known.order is QueueOrder.STRICT_FIFO
 
+    def bracket(self, leaves: Sequence[Node]) -> Bracket:
+        """It begins at this moment, with those that have something to yield."""
+        return Bracket(self.tree, leaves, self.share_of, self.borrows_of, self.stopped)
+
 
 def in_order(
     candidates: Iterable[Candidate],
-    tournament: Tournament | Callable[[str], Fraction],
+    tournament: Tournament | ShareOf,
     ranking: Ranking | float,
 ) -> Iterator[Candidate]:
     """Yield the next workload again and again; shares are read again after each, since placing it raises them.
@@ -122,178 +122,31 @@ def in_order(
     """
     ranking = ranking if isinstance(ranking, Ranking) else Ranking(ranking)
     tournament = tournament if isinstance(tournament, Tournament) else Tournament(tournament)
-    leaves = _leaves(candidates, tournament, ranking)
-    if len(leaves) == 1:
-        yield from _alone(leaves[0], tournament.stopped)
-    elif leaves:
-        yield from _Bracket(tournament, leaves).run()
+    leaves, revision, merge = _leaves(candidates, tournament, ranking), tournament.revision, False
+    while len(leaves) > 1:
+        bracket = tournament.bracket(leaves)
+        yield from bracket.merged(revision) if merge and revision else bracket.run(patient=revision is None)
+        leaves, merge = [leaf for leaf in leaves if leaf.heads and leaf.name not in tournament.stopped], not merge
+    for leaf in leaves:
+        yield from _alone(leaf, tournament.stopped)
 
 
-_Head: TypeAlias = tuple[HeadKey, Candidate]
-
-
-class _Node:
-    """A queue in the tournament: a leaf with what waits there, last first, or an inner one with a heap of entries."""
-
-    __slots__ = ("about", "above", "below", "borrows", "entries", "given", "head", "heads", "name", "share")
-
-    def __init__(self, name: str, heads: list[_Head] | None = None) -> None:
-        self.name = name
-        self.heads = heads
-        self.head: _Head  # that of an inner one comes with its heap
-        if heads:
-            self.head = heads[-1]
-        self.above: _Node | None = None
-        self.below: list[_Node] = []
-        self.entries: list[_Entry] = []
-        self.given: Fraction | None = None
-        self.share = Fraction(0)
-        self.about = 0.0
-        self.borrows = False
-
-
-_Entry: TypeAlias = tuple[bool, bool, float, Fraction, HeadKey, str, _Node]
-"""On time, borrows, share, head's key, name; smaller goes first. The share's nearest float stands before it: it
-compares fast, and where it differs it orders as the share does. Equal shares are one object, which compares fast too.
-"""
-
-
-def _leaves(candidates: Iterable[Candidate], tournament: Tournament, ranking: Ranking) -> list[_Node]:
+def _leaves(candidates: Iterable[Candidate], tournament: Tournament, ranking: Ranking) -> list[Node]:
     """Queues with what waits in each, without those that are stopped."""
-    waiting: dict[str, list[_Head]] = {}
+    waiting: defaultdict[str, list[Head]] = defaultdict(list)
+    key_of = ranking.within_queue
     for candidate in candidates:
-        head = (ranking.within_queue(candidate), candidate)
-        heads = waiting.get(candidate.workload.queue)
-        if heads is None:
-            waiting[candidate.workload.queue] = [head]
-        else:
-            heads.append(head)
+        waiting[candidate.workload.queue].append((key_of(candidate), candidate))
     for queue, heads in waiting.items():
         heads.sort(key=_by_time if tournament.strict(queue) else itemgetter(0), reverse=True)
-    return [_Node(queue, heads) for queue, heads in waiting.items() if queue not in tournament.stopped]
+    return [Node(queue, heads) for queue, heads in waiting.items() if queue not in tournament.stopped]
 
 
-def _by_time(head: _Head) -> tuple[float, str]:
+def _by_time(head: Head) -> tuple[float, str]:
     return head[0][3:]
 
 
-def _alone(leaf: _Node, stopped: Collection[str]) -> Iterator[Candidate]:
-    heads = leaf.heads or []
+def _alone(leaf: Node, stopped: Collection[str]) -> Iterator[Candidate]:
+    heads = leaf.heads
     while heads and leaf.name not in stopped:
         yield heads.pop()[1]
-
-
-class _Bracket:
-    """The tournament at one moment: every inner queue has a heap of those below it that have something to yield."""
-
-    def __init__(self, tournament: Tournament, leaves: list[_Node]) -> None:
-        self._share_of = tournament.share_of
-        self._borrows_of = tournament.borrows_of
-        self._stopped = tournament.stopped
-        self._alike: dict[float, Fraction] = {}
-        self._root = _linked(tournament.tree, leaves)
-        self._settle(self._root)
-
-    def run(self) -> Iterator[Candidate]:
-        """One descent serves as long as the same queue is certain to win."""
-        while self._root.entries:
-            path, certain = self._winner()
-            leaf = path[-1]
-            heads = leaf.heads or []
-            on_time = leaf.head[0][0]
-            while True:
-                yield heads.pop()[1]
-                if not heads or leaf.name in self._stopped:
-                    self._leave(leaf)
-                    break
-                leaf.head = heads[-1]
-                if not certain or leaf.head[0][0] is not on_time or self._changed(path, leaf.head[1]):
-                    self._rise(leaf)
-                    break
-
-    def _settle(self, node: _Node) -> None:
-        """Order the heaps from the leaves up."""
-        for child in node.below:
-            self._settle(child)
-            node.entries.append(self._entry(child))
-        if node.entries:
-            heapify(node.entries)
-            node.head = node.entries[0][-1].head
-
-    def _entry(self, node: _Node) -> _Entry:
-        share = self._share_of(node.name)
-        if share is not node.given:
-            node.given, node.about = share, float(share)
-            node.share = self._alike.setdefault(node.about, share)
-            if node.share != share:
-                node.share = share
-        node.borrows = borrows = self._borrows_of(node.name, node.head[1])
-        key = node.head[0]
-        return (key[0], borrows, node.about, node.share, key, node.name, node)
-
-    def _winner(self) -> tuple[list[_Node], bool]:
-        """The path down to the leaf whose head is next, and whether those beside it are behind whatever its key."""
-        node, path, certain = self._root, list[_Node](), True
-        while node.heads is None:
-            entries = node.entries
-            top = entries[0]
-            child = top[-1]
-            share = self._share_of(child.name)
-            if share is not child.given and share != child.share:
-                self._rise(child)
-                node, path, certain = self._root, [], True
-                continue
-            if certain and len(entries) > 1:
-                certain = _ahead(top, entries[1]) and (len(entries) == 2 or _ahead(top, entries[2]))
-            path.append(child)
-            node = child
-        return path, certain
-
-    def _changed(self, path: list[_Node], head: Candidate) -> bool:
-        """Whether a queue of the path has another share now, or borrows otherwise for the next head."""
-        for node in path:
-            share = self._share_of(node.name)
-            if share is not node.given and share != node.share:
-                return True
-            if self._borrows_of(node.name, head) is not node.borrows:
-                return True
-        return False
-
-    def _rise(self, node: _Node) -> None:
-        """Compare a queue that won until now, as all above it, with its siblings again, and so on upwards."""
-        above = node.above
-        while above is not None:
-            heapreplace(above.entries, self._entry(node))
-            above.head = above.entries[0][-1].head
-            node, above = above, above.above
-
-    def _leave(self, node: _Node) -> None:
-        """Take the queue, which won until now, out, and those above it that have nothing else."""
-        while node.above is not None:
-            node = node.above
-            heappop(node.entries)
-            if node.entries:
-                node.head = node.entries[0][-1].head
-                self._rise(node)
-                return
-
-
-def _ahead(one: _Entry, other: _Entry) -> bool:
-    """Whether the one goes first whatever the keys of their heads, which is surely so where the floats differ."""
-    return one[2] != other[2] or one[1] is not other[1] or one[0] is not other[0]
-
-
-def _linked(tree: QueueTree, leaves: list[_Node]) -> _Node:
-    """The root of the queues above the leaves, each with those below it that have something to yield."""
-    inner = {ROOT_QUEUE: _Node(ROOT_QUEUE)}
-    for leaf in leaves:
-        path = tree.path(leaf.name)
-        child = leaf
-        for name in path[1:] if tree.leaf(leaf.name) else path:
-            known = inner.get(name)
-            child.above = inner.setdefault(name, known or _Node(name))
-            child.above.below.append(child)
-            if known is not None:
-                break
-            child = child.above
-    return inner[ROOT_QUEUE]

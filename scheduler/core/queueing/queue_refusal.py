@@ -83,8 +83,11 @@ def verdict(candidate: Candidate, refusal: QueueRefusal, now: float, preemption:
 
 def amounts_of(candidate: Candidate) -> dict[Cell, int]:
     """What all its waiting pods ask for together."""
+    classes, sets = candidate.classes, candidate.workload.pod_sets
+    if len(classes) == len(sets) == 1:
+        return cells_of(classes[0], sets[0].count)
     total: dict[Cell, int] = {}
-    for pod_class, pods in zip(candidate.classes, candidate.workload.pod_sets, strict=True):
+    for pod_class, pods in zip(classes, sets, strict=True):
         add(total, cells_of(pod_class, pods.count))
     return total
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from model.queue import ROOT_QUEUE, Cell
-from scheduler.core.queues.shares import PLAIN_RULES, ShareRules, kept
+from model.queue import ROOT_QUEUE, Cell, QuotaCell
+from scheduler.core.queues.shares import NOTHING_SAID, PLAIN_RULES, ShareRules, kept
 from scheduler.core.queues.tree import QueueTree
 
 
@@ -17,69 +17,125 @@ class Claim(NamedTuple):
     gone: int
 
 
-class Book:
-    """One cell by node; a node that is not in a table has 0.
+class Balance:
+    """One node of the tree in one cell.
 
-    `used` has what is below as well, `inside` the node's own work alone; `kept` is what it keeps even where it is idle;
-    `gone` what it takes from its parent's view, `below` the sum of that over its children.
+    `used` has what is below as well, `inside` its own work alone; `kept` is what it keeps even where it is idle; `gone`
+    what it takes from its parent's view, `below` the sum of that over its children. `most` is its maximum, `ceiling`
+    that or what it may have with all that it may borrow, None without bound.
     """
 
-    def __init__(self, tree: QueueTree, cell: Cell, use: Mapping[str, int], rules: ShareRules = PLAIN_RULES) -> None:
-        self.used = dict(use)
-        self.kept = kept(tree, cell, rules)
-        self.inside: dict[str, int] = {}
-        self.below: dict[str, int] = {}
-        self.gone: dict[str, int] = {}
-        self._most = {
-            name: quota.maximum
-            for name, queue in tree.queues.items()
-            if (quota := queue.cells.get(cell)) is not None and quota.maximum is not None
-        }
-        children: dict[str, int] = {}
-        unknown = [name for name in use if name not in tree.queues and name != ROOT_QUEUE]
-        for name in (*unknown, *reversed(tree.top_down)):
-            used, parent = use.get(name, 0), tree.parent(name)
-            self.inside[name] = max(0, used - children.get(name, 0))
-            self.gone[name] = gone = self._gone(name, used, self.claimed(name))
-            children[parent] = children.get(parent, 0) + used
-            self.below[parent] = self.below.get(parent, 0) + gone
-        self.used.setdefault(ROOT_QUEUE, children.get(ROOT_QUEUE, 0))
-        self.inside[ROOT_QUEUE] = max(0, self.used[ROOT_QUEUE] - children.get(ROOT_QUEUE, 0))
+    __slots__ = ("below", "ceiling", "gone", "inside", "kept", "most", "used")
 
-    def _gone(self, name: str, used: int, claimed: int) -> int:
-        gone = max(self.kept.get(name, 0), claimed)
-        most = self._most.get(name)
-        return max(used, gone if most is None else min(gone, most))
+    def __init__(self, quota: QuotaCell = NOTHING_SAID, rules: ShareRules = PLAIN_RULES, kept: int = 0) -> None:
+        self.used = self.inside = self.below = self.gone = 0
+        self.kept = kept
+        self.most = quota.maximum
+        self.ceiling = rules.ceiling(quota)
 
-    def claimed(self, name: str) -> int:
+    @property
+    def claimed(self) -> int:
         """What its own work uses, and what is gone of its children."""
-        return self.inside.get(name, 0) + self.below.get(name, 0)
+        return self.inside + self.below
+
+    def gone_with(self, used: int, claimed: int) -> int:
+        """What would be gone, were so much used and claimed."""
+        gone = claimed if claimed > self.kept else self.kept
+        if self.most is not None and gone > self.most:
+            gone = self.most
+        return used if used > gone else gone
+
+
+_NOTHING = Balance()
+
+
+class Book:
+    """One cell by node; a node that is not known has nothing."""
+
+    def __init__(self, tree: QueueTree, cell: Cell, use: Mapping[str, int], rules: ShareRules = PLAIN_RULES) -> None:
+        keeping = kept(tree, cell, rules)
+        self._keeping = bool(keeping)
+        self._lines: dict[str, tuple[Balance, ...]] = {}
+        self._balances = {ROOT_QUEUE: Balance()}
+        for name, queue in tree.queues.items():
+            self._balances[name] = Balance(queue.cells.get(cell, NOTHING_SAID), rules, keeping.get(name, 0))
+        unknown = [name for name in use if name not in self._balances]
+        self._balances.update((name, Balance()) for name in unknown)
+        self._begin(tree, use, [*unknown, *reversed(tree.top_down)])
+
+    def _begin(self, tree: QueueTree, use: Mapping[str, int], bottom_up: list[str]) -> None:
+        children: dict[str, int] = {}
+        for name in bottom_up:
+            own, used, parent = self._balances[name], use.get(name, 0), tree.parent(name)
+            own.used, own.inside = used, max(0, used - children.get(name, 0))
+            own.gone = own.gone_with(used, own.claimed)
+            children[parent] = children.get(parent, 0) + used
+            self._balances[parent].below += own.gone
+        root, below = self._balances[ROOT_QUEUE], children.get(ROOT_QUEUE, 0)
+        root.used = use.get(ROOT_QUEUE, below)
+        root.inside = max(0, root.used - below)
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """All that are known, the root among them."""
+        return self._balances.keys()
+
+    def of(self, node: str) -> Balance:
+        """One node, to be read."""
+        return self._balances.get(node, _NOTHING)
 
     def after(self, path: tuple[str, ...], amount: int) -> dict[str, Claim]:
         """Each node of the path but the root, as if the queue that the path begins with had so much more."""
         found: dict[str, Claim] = {}
         more = amount
         for name in path[:-1]:
-            claimed = self.claimed(name) + more
-            gone = self._gone(name, self.used.get(name, 0) + amount, claimed)
+            own = self.of(name)
+            claimed = own.claimed + more
+            gone = own.gone_with(own.used + amount, claimed)
             found[name] = Claim(claimed, gone)
-            more = gone - self.gone.get(name, 0)
+            more = gone - own.gone
         return found
 
     def charge(self, path: tuple[str, ...], amount: int) -> None:
         """Add to the queue that the path begins with, and to all above it."""
-        used, inside, below = self.used, self.inside, self.below
-        inside[path[0]] = inside.get(path[0], 0) + amount
-        for at, name in enumerate(path):
-            used[name] = now_used = used.get(name, 0) + amount
-            if name != ROOT_QUEUE:
-                before = self.gone.get(name, 0)
-                now = self._gone(name, now_used, inside.get(name, 0) + below.get(name, 0))
-                if now != before:
-                    self.gone[name], parent = now, path[at + 1]
-                    below[parent] = below.get(parent, 0) + now - before
+        line = self._lines.get(path[0]) or self._line(path)
+        own = line[0]
+        own.inside += amount
+        for above in line[1:]:
+            own.used += amount
+            gone = own.gone_with(own.used, own.inside + own.below)
+            if gone != own.gone:
+                above.below += gone - own.gone
+                own.gone = gone
+            own = above
+        own.used += amount
+
+    def fits(self, path: tuple[str, ...], asked: int, capacity: int | None) -> bool:
+        """Whether the queue that the path begins with may have so much more by what its ceilings, what others keep and
+        the capacity (None: not bounded) leave.
+        """
+        line = self._lines.get(path[0]) or self._line(path)
+        keeping, own = self._keeping, line[0]
+        for above in line[1:]:
+            if own.ceiling is not None and asked > own.ceiling - own.used:
+                return False
+            if keeping:
+                asked += _reserved(above, own)
+            own = above
+        return capacity is None or asked <= capacity - own.used
 
     def reserved(self, parent: str, child: str) -> int:
         """What the child's siblings keep for themselves and do not use."""
-        gone = self.below.get(parent, 0) + self.inside.get(parent, 0) - self.used.get(parent, 0)
-        return gone - self.gone.get(child, 0) + self.used.get(child, 0)
+        return _reserved(self.of(parent), self.of(child))
+
+    def _line(self, path: tuple[str, ...]) -> tuple[Balance, ...]:
+        """The balances along a path; those of queues that are not known are made."""
+        balances = self._balances
+        self._lines[path[0]] = line = tuple(
+            [balances.get(name) or balances.setdefault(name, Balance()) for name in path]
+        )
+        return line
+
+
+def _reserved(above: Balance, own: Balance) -> int:
+    return above.below + above.inside - above.used - own.gone + own.used

@@ -18,16 +18,17 @@ import msgspec
 
 from model.queue import ROOT_QUEUE, Cell, CellStanding
 from scheduler.core.queues.book import Book, Claim
+from scheduler.core.queues.dominance import Dominance
 from scheduler.core.queues.lending import Holding, Lending, lending
 from scheduler.core.queues.reclaimable import may_lose, why_not_reclaim
 from scheduler.core.queues.shares import (
     PLAIN_RULES,
     Amounts,
     Share,
+    ShareKey,
     ShareRules,
     Shares,
     Use,
-    dominant_share,
     entitlements,
     guarantees,
     said,
@@ -69,7 +70,8 @@ class Quota:
 
     `capacity`: a cell that it lacks is not bounded at the root. `cells` are those that are counted, None: all; others
     are bounded by nobody, and a pod may name thousands. `use` is what is used and nominated, that of queues
-    below included; it is copied, and changes by `charge` alone. `shares` are those of `fair_shares`.
+    below included; it is copied, and changes by `charge` alone. `shares` are those of `fair_shares`. `revision` is
+    another number after each change of `capacity` or of what is used.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Quota:
         self.rules = rules
         self.levels: int | None = None
         self.cells: Collection[Cell] | None = None
+        self.revision = 0
         self._use: dict[Cell, dict[str, int]] = {}
         for name, amounts in use.items():
             for cell, amount in amounts.items():
@@ -90,10 +93,8 @@ class Quota:
         self._guaranteed: dict[Cell, dict[str, int]] = {}
         self._entitled: dict[Cell, dict[str, int]] = {}
         self._lending: dict[Cell, Lending] = {}
-        self._dominant: dict[str, Share] = {}
-        self._totals: dict[str, int] = {}
-        for (_, resource), amount in capacity.items():
-            self._totals[resource] = self._totals.get(resource, 0) + amount
+        self.dominance = Dominance(tree, self._use, self._book)
+        self.dominance.renew(capacity)
         self._choosy = {name: set(queue.lenders) for name, queue in tree.queues.items() if queue.lenders}
 
     def renew(self, capacity: Amounts) -> None:
@@ -101,10 +102,8 @@ class Quota:
         self.capacity = capacity
         self._entitled.clear()
         self._lending.clear()
-        self._dominant.clear()
-        self._totals.clear()
-        for (_, resource), amount in capacity.items():
-            self._totals[resource] = self._totals.get(resource, 0) + amount
+        self.dominance.renew(capacity)
+        self.revision += 1
 
     # what is
 
@@ -116,7 +115,7 @@ class Quota:
 
     def used(self, node: str, cell: Cell) -> int:
         """Used and nominated in and below it."""
-        return self._book(cell).used.get(node, 0) if self.cells is None or cell in self.cells else 0
+        return self._book(cell).of(node).used if self.cells is None or cell in self.cells else 0
 
     def share(self, node: str, cell: Cell) -> int | None:
         """Its fair share; None in a cell in which shares are unknown. A queue that is not known has none."""
@@ -149,7 +148,7 @@ class Quota:
 
     def held(self, node: str, cell: Cell) -> int:
         """What is used in and below it, and what those below keep for themselves and do not use."""
-        return self._book(cell).gone.get(node, 0)
+        return self._book(cell).of(node).gone
 
     def after(self, queue: str, cell: Cell, amount: int) -> Mapping[str, Claim]:
         """Each node of the queue's path but the root, as if the queue had so much more."""
@@ -166,13 +165,11 @@ class Quota:
 
     def dominant_share(self, node: str) -> Share:
         """Of used and nominated, not divided by the weight; flavours of a resource count together."""
-        found = self._dominant.get(node)
-        if found is None:
-            amounts: dict[str, int] = {}
-            for cell in self._use:
-                amounts[cell[1]] = amounts.get(cell[1], 0) + self.used(node, cell)
-            self._dominant[node] = found = dominant_share(amounts, self._totals)
-        return found
+        return self.dominance.share(node)
+
+    def share_key(self, node: str) -> ShareKey:
+        """What orders nodes as their dominant shares, each divided by its weight, do at this moment."""
+        return self.dominance.key(node)
 
     def lending(self, cell: Cell) -> Lending:
         """Who borrows of the cell, and from whom."""
@@ -188,10 +185,12 @@ class Quota:
         for cell, amount in self.counted(amounts).items():
             if amount:
                 self._book(cell).charge(path, sign * amount)
-                self._use.setdefault(cell, {})
                 self._lending.pop(cell, None)
-        for node in path:
-            self._dominant.pop(node, None)
+                if cell not in self._use:
+                    self._use[cell] = {}
+                    self.dominance.add(cell)
+        self.dominance.charged(path)
+        self.revision += 1
 
     def headroom(self, queue: str, cell: Cell) -> Headroom:
         """How much more the queue may have at this moment."""
@@ -310,8 +309,8 @@ class Quota:
         return book
 
     def _descend(self, queue: str, cell: Cell, book: Book, idle: bool) -> Headroom:
-        capacity, used = self.capacity.get(cell), book.used
-        least = Headroom(cell, ROOT_QUEUE, None if capacity is None else capacity - used.get(ROOT_QUEUE, 0))
+        capacity = self.capacity.get(cell)
+        least = Headroom(cell, ROOT_QUEUE, None if capacity is None else capacity - book.of(ROOT_QUEUE).used)
         path = self.tree.path(queue)
         for at in range(len(path) - 2, -1, -1):
             node = path[at]
@@ -320,7 +319,7 @@ class Quota:
                 if reserved:
                     least = _less(least, reserved)
             for bound, most in self._bounds(node, cell, idle):
-                left = most - used.get(node, 0)
+                left = most - book.of(node).used
                 # Of equal bounds the queue's own is told: no room elsewhere would help it.
                 if least.amount is None or left < least.amount or (left == least.amount and least.node != node):
                     least = Headroom(cell, node, left, bound)
@@ -328,19 +327,10 @@ class Quota:
 
     def _fits(self, path: tuple[str, ...], cell: Cell, asked: int) -> bool:
         """Whether `headroom` has so much, without a word on what binds; most work fits."""
-        book, queues, room = self._book(cell), self.tree.queues, self.capacity.get(cell)
-        if room is not None:
-            room -= book.used.get(ROOT_QUEUE, 0)
-        for at in range(len(path) - 2, -1, -1):
-            node = path[at]
-            if room is not None:
-                room -= book.reserved(path[at + 1], node)
-            queue = queues.get(node)
-            if queue is not None and (cell in queue.cells or node in self._choosy):
-                used = book.used.get(node, 0)
-                for _, most in self._bounds(node, cell, idle=False):
-                    room = most - used if room is None else min(room, most - used)
-        return room is None or asked <= room
+        if self._choosy and not self._choosy.keys().isdisjoint(path):
+            room = self.headroom(path[0], cell).amount
+            return room is None or asked <= room
+        return self._book(cell).fits(path, asked, self.capacity.get(cell))
 
     def _bounds(self, node: str, cell: Cell, idle: bool) -> Iterator[tuple[str, int]]:
         queue = self.tree.queues.get(node)
@@ -367,7 +357,8 @@ class Quota:
             theirs = self._firm(lender, cell, idle)
             if theirs is None:
                 return None
-            pool += max(0, theirs - max(book.used.get(lender, 0), book.kept.get(lender, 0)))
+            their = book.of(lender)
+            pool += max(0, theirs - max(their.used, their.kept))
         if not idle:
             rivals = (other for other, lenders in self._choosy.items() if other != node and lenders & names)
             pool -= sum(max(0, self.used(other, cell) - (self.own(other, cell) or 0)) for other in rivals)
@@ -392,12 +383,12 @@ class Quota:
         """What each node has for its own work, an inner one what it gave to no child."""
         book = self._book(cell)
         found: dict[str, Holding] = {}
-        for name in {ROOT_QUEUE, *book.inside, *book.kept, *self.tree.queues}:
-            children = self.tree.children.get(name, ())
+        for name in book.nodes:
+            children, balance = self.tree.children.get(name, ()), book.of(name)
             own, given = self.own(name, cell) or 0, sum(self.own(child, cell) or 0 for child in children)
-            inside = book.inside.get(name, 0)
-            idle = max(0, book.kept.get(name, 0) - inside - book.below.get(name, 0)) if children else 0
-            keeps = inside + idle if children else book.kept.get(name, 0)
+            inside = balance.inside
+            idle = max(0, balance.kept - inside - balance.below) if children else 0
+            keeps = inside + idle if children else balance.kept
             if inside or own > given:
                 found[name] = Holding(inside, max(0, own - given), keeps)
         return found

@@ -25,6 +25,8 @@ Use: TypeAlias = Mapping[str, Amounts]
 """Queue → cell → amount, that of all queues below it included."""
 Shares: TypeAlias = Use
 """Queue → cell → fair share, the root's included."""
+ShareKey: TypeAlias = int | Fraction
+"""What orders queues as their weighted dominant shares do; those of one moment are all of one kind."""
 
 NOTHING_SAID = QuotaCell()
 """The quota of a queue in a cell that it does not name."""

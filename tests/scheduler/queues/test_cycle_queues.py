@@ -86,6 +86,18 @@ def test_a_queue_that_is_made_later() -> None:
     assert world.binder.assigned == {"p": "n1"}
 
 
+def test_a_queue_that_is_deleted_over_its_jobs_takes_nothing_from_them() -> None:
+    """Admission judges by a status that may be seconds old: what runs stays and is counted, what waits is told."""
+    team, other = queue("team", quota={"hard": cpu(1000)}), queue("other")
+    world = World().see(raw_node(batch_cpu="4000"), team, other, running("p0", "team"))
+    world.turn()
+    world.gone(team).see(pod("p1", "team", created=1.0), pod("p2", "team", created=2.0)).turn(after=1.0)
+    assert world.told("p1") == ['queue "team" does not exist; create it, or name another']
+    assert not world.binder.assigned and not world.evictor.evicted
+    world.see(team).turn(after=2.0)
+    assert world.binder.assigned == {"p1": "n1"}
+
+
 def test_what_was_lent_is_taken_back() -> None:
     """A queue under its own takes back what another borrowed, no more than it needs, whatever the priorities."""
     world = World().see(raw_node(batch_cpu="2000"))

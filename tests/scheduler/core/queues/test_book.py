@@ -27,25 +27,25 @@ def book(own: dict[str, int]) -> Book:
 def test_what_is_gone() -> None:
     """The larger of what is used, what is kept, and what is gone below; never more than may be used."""
     idle = book({})
-    assert {name: idle.gone[name] for name in ("org", "a", "b", "c")} == {"org": 30, "a": 20, "b": 0, "c": 15}
+    assert {name: idle.of(name).gone for name in ("org", "a", "b", "c")} == {"org": 30, "a": 20, "b": 0, "c": 15}
     busy = book({"a": 5, "b": 25})
-    assert {name: busy.gone[name] for name in ("org", "a", "b", "c")} == {"org": 45, "a": 20, "b": 25, "c": 15}
+    assert {name: busy.of(name).gone for name in ("org", "a", "b", "c")} == {"org": 45, "a": 20, "b": 25, "c": 15}
     full = book({"a": 5, "b": 50})
-    assert full.gone["org"] == 60
+    assert full.of("org").gone == 60
     cut = book({"a": 5, "b": 65})
-    assert cut.gone["org"] == 70
+    assert cut.of("org").gone == 70
 
 
 def test_work_of_queues_that_are_gone_and_of_inner_ones_counts() -> None:
     """A queue may get children, or go, while its work runs."""
     found = book({"gone": 7, "org": 4, "b": 3})
-    assert (found.inside["org"], found.gone["gone"], found.used[""]) == (4, 7, 14)
-    assert found.gone["org"] == 30
+    assert (found.of("org").inside, found.of("gone").gone, found.of("").used) == (4, 7, 14)
+    assert found.of("org").gone == 30
     assert (found.reserved("", "org"), found.reserved("org", "b"), found.reserved("", "gone")) == (15, 20, 23 + 15)
 
 
 def test_without_a_word_on_the_root_it_uses_what_is_below() -> None:
-    assert Book(TREE, CPU, {"c": 5, "org": 6, "a": 6}).used[""] == 11
+    assert Book(TREE, CPU, {"c": 5, "org": 6, "a": 6}).of("").used == 11
 
 
 names = st.sampled_from(["a", "b", "c", "org", "gone", "default"])
@@ -61,14 +61,14 @@ def test_charging_comes_to_the_same_as_beginning_with_it(start: dict[str, int], 
         charged.charge(TREE.path(name), amount)
         total[name] = total.get(name, 0) + amount
     whole = book(total)
-    tables = ("used", "inside", "below", "gone")
-    compared = {name: [getattr(charged, name), getattr(whole, name)] for name in tables}
-    assert all(_without_zeros(one) == _without_zeros(other) for one, other in compared.values())
+    assert figures(charged) == figures(whole)
     for name, amount in reversed(steps):
         charged.charge(TREE.path(name), -amount)
-    before = book(start)
-    assert all(_without_zeros(getattr(charged, name)) == _without_zeros(getattr(before, name)) for name in tables)
+    assert figures(charged) == figures(book(start))
 
 
-def _without_zeros(table: dict[str, int]) -> dict[str, int]:
-    return {name: amount for name, amount in table.items() if amount}
+def figures(found: Book) -> dict[str, tuple[int, int, int, int]]:
+    """Of each node that has any: used, inside, below, gone."""
+    rows = {name: found.of(name) for name in found.nodes}
+    figures = {name: (row.used, row.inside, row.below, row.gone) for name, row in rows.items()}
+    return {name: each for name, each in figures.items() if any(each)}
