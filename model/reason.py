@@ -64,6 +64,7 @@ class Reason(StrEnum):
     IN_USE_ALREADY = "InUseAlready"
     MEMORY_ROOM = "MemoryRoom"
     PIDS_SHARE = "PidsShare"
+    CGROUPS_LIMITED = "CgroupsLimited"
     MEMORY_QOS = "MemoryQos"
     CPU_QOS = "CpuQos"
     UCLAMP = "Uclamp"
@@ -203,6 +204,7 @@ _WORDS: dict[Reason, str] = {
     Reason.CEILING_IS_TIGHTER: "the best-effort root's ceiling is tighter, and this kernel wants no more below it",
     Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
+    Reason.CGROUPS_LIMITED: "so many cgroups below a batch pod's: what the kernel needs for them is charged to nobody",
     Reason.PIDS_SHARE: "a share of the processes and threads there may be: a fork bomb leaves the rest to others",
     Reason.MEMORY_QOS: "from the memory QoS of the pods' classes, or a pod's own",
     Reason.CPU_QOS: "from the CPU QoS of the pods' classes, or a pod's own",

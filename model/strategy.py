@@ -162,6 +162,10 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=100)] | None,
         Meta(description="Each batch pod's share of best effort's; none: no limit of single pods."),
     ] = 25
+    pod_cgroups: Annotated[
+        Annotated[int, Meta(ge=16, le=1_000_000)] | None,
+        Meta(description="Cgroups that a batch pod may have below its own, on cgroup v2; none: no limit."),
+    ] = 1000
 
     @property
     def weight_first(self) -> bool:

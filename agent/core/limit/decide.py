@@ -9,6 +9,7 @@ import msgspec
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods, left_beside, within_requests
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.burst_tokens import shared_pool
+from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read
 from agent.core.limit.compose import Composed, composed
 from agent.core.limit.cpu_burst import (
     BurstFacts,
@@ -253,6 +254,7 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
         (
             *pod_knobs(layout, places, (pod,)),
             *pods_pids_to_read(layout, places, (pod,) if counts else ()),
+            *pods_cgroups_to_read(layout, places, (pod,), facts.suppress),
             *(knob for knob in pod_memory_knobs(qos, layout, places, pod) if memory.memory_qos.has(knob.file)),
             *pod_cpu_knobs(memory.cpu_qos, cpu_qos, layout, places, pod),
             *score_knobs(layout, places, pod, on=facts.oom_scores),
@@ -301,7 +303,8 @@ def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFac
         *(knob for pod in running for knob in wanted_cpu_knobs(cpu_qos, layout, places, pod)),
     )
     # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
-    wanted = frozenset((*RootKnobs.of(layout).all, *pids, *of_online, *of_memory, *of_cpu))
+    cgroups_below = pods_cgroups_to_read(layout, places, running, facts.suppress)
+    wanted = frozenset((*RootKnobs.of(layout).all, *pids, *cgroups_below, *of_online, *of_memory, *of_cpu))
     return KnobClaims(layout, wanted, frozenset(cgroups))
 
 
@@ -545,7 +548,10 @@ def _below(
         layout,
         {
             Strategy.BATCH_RESOURCES: beside.limits.values(),
-            Strategy.PROCESS_LIMITS: pids.values(),
+            Strategy.PROCESS_LIMITS: (
+                *pids.values(),
+                *pods_cgroups(layout, observation, due_now, scene.facts.suppress),
+            ),
             Strategy.CPU_BURST: saved_up.values(),
             Strategy.MEMORY_QOS: memory_qos_limits(layout, observation, _wishes(scene.memory, scene.facts)).values(),
             Strategy.CPU_QOS: of_cpu,

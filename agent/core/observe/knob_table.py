@@ -140,6 +140,7 @@ _CLAMP_MIN: Mapping[Place, Strategy] = dict.fromkeys(_ONLINE, Strategy.UCLAMP)
 _CLAMP_MAX = {Place.BEST_EFFORT: Strategy.UCLAMP}
 _SCORES = {Place.ONLINE_CONTAINER: Strategy.OOM_SCORES, Place.BEST_EFFORT_CONTAINER: Strategy.OOM_SCORES}
 _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
+_CGROUPS = {Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
 
 TABLE = (
     KnobRow("cpu", "cpu.cfs_quota_us", Form.NUMBER, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),
@@ -192,6 +193,7 @@ TABLE = (
     ),
     KnobRow("pids", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
     KnobRow("", "pids.max", Form.COUNT, Unit.PIDS, _PIDS, neutral=UNLIMITED),
+    KnobRow("", "cgroup.max.descendants", Form.COUNT, Unit.NUMBER, _CGROUPS, neutral=UNLIMITED, since="4.14"),
 )
 _ROWS = {(row.controller, row.file): row for row in TABLE}
 

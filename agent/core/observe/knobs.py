@@ -30,6 +30,7 @@ _UNLIMITED_MEMORY_BYTES = (1 << 63) - _LARGEST_PAGE_BYTES
 CPUSET_FILE = "cpuset.cpus"
 IDLE_FILE = "cpu.idle"
 PIDS_FILE = "pids.max"
+CGROUPS_FILE = "cgroup.max.descendants"
 PERIOD_FILE = "cpu.cfs_period_us"
 _BYTES = (Form.BYTES_V1, Form.BYTES)
 _SAYS_MAX = (Form.COUNT, Form.BYTES, Form.QUOTA)
@@ -140,6 +141,11 @@ def oom_score_knob(layout: Layout, cgroup: str) -> Knob:
 def cpuset_knob(layout: Layout, cgroup: str) -> Knob:
     """The CPUs a cgroup's processes may run on."""
     return Knob(cgroup, "" if layout.version == 2 else "cpuset", CPUSET_FILE)
+
+
+def cgroups_knob(cgroup: str) -> Knob:
+    """How many cgroups there may be below one, at all depths; v2 alone."""
+    return Knob(cgroup, "", CGROUPS_FILE)
 
 
 def pids_knob(layout: Layout, cgroup: str) -> Knob:

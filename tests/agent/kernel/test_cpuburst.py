@@ -126,7 +126,12 @@ def test_a_quota_is_raised_beside_a_burst(tree: V1Tree, tmp_path: Path, build: A
     agent.throttled = True
     agent.ticks(both, 6)
     assert min(agent.quotas()) > 80_000
+    agent.executor.lower_raised()
+    assert agent.quotas() == [80_000, 80_000], "an agent that is stopped leaves what the kubelet granted last"
+    agent.ticks(both, 6)
+    assert min(agent.quotas()) > 80_000
     agent.kubelet(90_000)
+    agent.executor.lower_raised()
     assert agent.executor.restore().changed == 2, "the bursts"
     assert agent.quotas() == [90_000, 90_000]
     agent.kubelet(50_000)

@@ -110,6 +110,30 @@ def test_nested_cpu_lists(agent: Agent, tree: V1Tree) -> None:
         agent.hold({tree.cpus(below): cpus for below in GROUPS})
 
 
+NESTED = ("podp/c/a", "podp/c/a/b", "podp/c/a/b/c", "podp/c/d")
+
+
+@needs_two_cpus
+@pytest.mark.parametrize("held", ["0", "1", "0-1"])
+def test_cpu_lists_that_a_container_made_below_its_own(agent: Agent, tree: V1Tree, held: str) -> None:
+    """Privileged, it makes cgroups that nobody lists and puts processes there: the root's list shrinks all the same,
+    all of them within it, and grows again; restored they have what they had."""
+    agent.hold({tree.cpus(below): "0-1" for below in GROUPS})
+    for name in NESTED:
+        tree.make(name)
+    tree.say({tree.cpus(name): held for name in reversed(NESTED)})
+    tree.say({tree.quota(name): 150_000 for name in NESTED})
+    tree.run("podp/c/a/b/c", SPIN)
+    for cpus in ("0", "1", "0-1", "1", "0"):
+        agent.hold({tree.cpus(below): cpus for below in GROUPS})
+        lists = [set(parse_cpus(text)) for text in tree.said(*map(tree.cpus, NESTED))]
+        assert all(each and each <= set(parse_cpus(cpus)) for each in lists)
+    agent.hold({tree.quota(): 20_000})
+    agent.executor.restore()
+    assert set(tree.said(*map(tree.cpus, GROUPS))) == {"0-1"}
+    assert set(tree.said(*map(tree.quota, NESTED))) == {"150000"}
+
+
 @needs_two_cpus
 def test_a_child_that_was_made_in_between(agent: Agent, tree: V1Tree) -> None:
     """The kernel refuses the parent's list for its sake; it steps aside at once, and its original is the parent's."""
