@@ -23,7 +23,8 @@ def claims(pod: Pod) -> PodClaims:
     """What is validated. Raises ConfigurationFault where an amount cannot be read."""
     metadata = pod.metadata
     requests = amounts_of(pod.spec, name_of(pod)).requests()
-    return PodClaims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
+    bound = bool(pod.spec.node_name)
+    return PodClaims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests, bound)
 
 
 def told(pod: Pod, old: Pod | None, queues: Collection[str] | None = None) -> tuple[str, ...]:

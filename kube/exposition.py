@@ -39,6 +39,7 @@ class Instruments:
         self.registry = CollectorRegistry()
         self._table = table
         self._made: dict[str, Any] = {row.name: self._make(row) for row in table.rows}
+        self._series: dict[str, set[tuple[str, ...]]] = {row.name: set() for row in table.rows if row.labels}
         ProcessCollector(registry=self.registry)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
@@ -52,6 +53,13 @@ class Instruments:
     def set(self, name: str, value: float, *labels: str) -> None:
         """A gauge's row is at `value`."""
         self._of(name, labels).set(value)
+
+    def forget(self, name: str, label: str, value: str) -> None:
+        """A row's series with this value of a label are gone, with what was counted."""
+        at = self._table.by_name[name].labels.index(label)
+        for labels in [each for each in self._series[name] if each[at] == value]:
+            self._series[name].discard(labels)
+            self._made[name].remove(*labels)
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
         """Read these rows without labels at each scrape; a counter's figure only grows."""
@@ -76,7 +84,10 @@ class Instruments:
         return _INSTRUMENTS[row.type](name, row.help, row.labels, registry=self.registry, **options)
 
     def _of(self, name: str, labels: tuple[str, ...]) -> Any:
-        return self._made[name].labels(*labels) if labels else self._made[name]
+        if not labels:
+            return self._made[name]
+        self._series[name].add(labels)
+        return self._made[name].labels(*labels)
 
 
 def _alone(name: str, read: Callable[[], float]) -> Callable[[], Mapping[str, Sequence[MetricSample]]]:

@@ -5,7 +5,10 @@ The standard health service and reflection are on every server, so that probes a
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from kube.grpc_readable import Readable
+from kube.loopback import LoopbackPort
 from kube.tls import ServerCertificate, TlsPair
 from model.fault import CannotListen, ConfigurationFault
 
@@ -66,18 +70,25 @@ class Servicer(Protocol):
 class Listener:
     """A server and its real address; its health is SERVING unless told otherwise."""
 
-    def __init__(self, server: Any, address: str, names: Sequence[str], health_servicer: Any) -> None:
+    def __init__(
+        self, server: Any, address: str, names: Sequence[str], health_servicer: Any, behind: _Behind | None = None
+    ) -> None:
         self.address = address
+        self._behind = behind
         self._server = server
         self._names = names
         self._health = health_servicer
 
     async def start(self) -> None:
         await self._server.start()
+        if self._behind is not None:
+            self._behind.port.start()
 
     async def stop(self, grace_seconds: float | None = None) -> None:
         """Calls under way get `grace_seconds` to end."""
         await self._server.stop(grace_seconds)
+        if self._behind is not None:
+            await self._behind.end()
 
     async def serving(self, yes: bool) -> None:
         """What health checks are answered, for each service and for the whole."""
@@ -100,15 +111,17 @@ async def tls_server(
 
 
 async def loopback_server(address: str, servicers: Sequence[Servicer], calls: int = _LOOPBACK_CALLS) -> Listener:
-    """A plain-text server for this machine alone, of at most `calls` at once.
+    """A plain-text server for root and this user of this machine alone, of at most `calls` at once.
 
     Raises ConfigurationFault for any other address, CannotListen.
     """
     if not is_loopback(address):
         fix = "listen on 127.0.0.1, ::1 or localhost; from elsewhere use the TLS listener"
         raise ConfigurationFault(address, "plain-text gRPC is served on loopback only", fix)
+    behind = _Behind(address)
     server = _Server(_PORT_OPTIONS, calls, servicers)
-    return await server.listener(f"{address.rpartition(':')[0]}:{server.bind(address)}")
+    server.bind(f"unix:{behind.path}")
+    return await server.listener(f"{address.rpartition(':')[0]}:{behind.port.port}", behind)
 
 
 async def socket_server(path: Path, servicers: Sequence[Servicer], calls: int = _SOCKET_CALLS) -> Listener:
@@ -127,6 +140,35 @@ def is_loopback(address: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class _Behind:
+    """The socket of a server that is reached by a port of loopback, in a folder of this user alone; and that port.
+
+    Raises CannotListen.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._folder = _own_folder(address)
+        self.path = self._folder / "grpc.sock"
+        try:
+            self.port = LoopbackPort("127.0.0.1" if host == "localhost" else host.strip("[]"), int(port), self.path)
+        except (OSError, ValueError, OverflowError) as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise CannotListen(address, "cannot be listened on", "choose a free HOST:PORT") from error
+
+    async def end(self) -> None:
+        await self.port.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _own_folder(address: str) -> Path:
+    """Memory before the disk, which may be read-only, and whose folders may have names too long for a socket."""
+    for place in ("/dev/shm", None):
+        with contextlib.suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix="sublet-", dir=place))
+    raise CannotListen(address, "needs a folder of its own for a socket", "make /dev/shm or /tmp writable")
 
 
 class _Server:
@@ -155,8 +197,8 @@ class _Server:
             fix = "" if address.startswith("unix:") else "choose a free HOST:PORT"
             raise CannotListen(address, "cannot be listened on", fix) from error
 
-    async def listener(self, address: str) -> Listener:
-        listener = Listener(self._server, address, self._names, self._health)
+    async def listener(self, address: str, behind: _Behind | None = None) -> Listener:
+        listener = Listener(self._server, address, self._names, self._health, behind)
         await listener.serving(True)
         return listener
 

@@ -7,7 +7,7 @@ import msgspec
 from model.selector import Selector
 
 
-class DisruptionBudget(msgspec.Struct, frozen=True):
+class DisruptionBudget(msgspec.Struct, frozen=True, cache_hash=True):
     """`allowed` is status.disruptionsAllowed; `disrupted` are names of pods it has already counted as going.
 
     An empty selector matches no pod here, as in kube-scheduler's preemption.

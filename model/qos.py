@@ -60,8 +60,10 @@ class PriorityBand(StrEnum):
             return cls.NONE
 
 
+LOWEST_PROD = 9000
+"""The lowest number of koord-prod; what is above that band is no less important."""
 _BANDS = (
-    (9000, 9999, PriorityBand.PROD),
+    (LOWEST_PROD, 9999, PriorityBand.PROD),
     (7000, 7999, PriorityBand.MID),
     (5000, 5999, PriorityBand.BATCH),
     (3000, 3999, PriorityBand.FREE),

@@ -134,6 +134,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     `topology` is from the widest level to the narrowest. `priority` and `preemption_policy` are the gang's own word,
     None where its pods decide; `priority_class` is the name of the PriorityClass that it takes them from. `whole` gangs
     lose all their members to a preemption, or none. `tasks` are those of which it needs a minimum each, by name.
+    `raises`: its priority counts where it is above that of its pods, too.
     """
 
     min_member: int
@@ -148,6 +149,17 @@ class GangSpec(msgspec.Struct, frozen=True):
     whole: bool = False
     priority_class: str = ""
     tasks: tuple[tuple[str, int], ...] = ()
+    raises: bool = False
+
+    def priority_of(self, own: int) -> int:
+        """At which a pod counts whose own priority is `own`.
+
+        Nothing withholds a priority class from PodGroups, as a ResourceQuota of scope PriorityClass does from pods: so
+        a gang lowers the priority of its pods, and raises it only where the operator says so.
+        """
+        if self.priority is None:
+            return own
+        return self.priority if self.raises else min(self.priority, own)
 
 
 class GangMembership(msgspec.Struct, frozen=True):

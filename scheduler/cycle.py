@@ -91,7 +91,8 @@ class Cycle:
     def standings(self, parts: int = 1) -> tuple[QueueStanding, ...]:
         """The root, then all queues, each after its parent; amounts in so many parts of a base unit."""
         quota = self.quotas.picture(self._cache.snapshot())
-        return queue_standings.standings(quota, self._cache.ledger, self.backlog.candidates, self._served, parts)
+        waiting = self.quotas.admissible(self.backlog.candidates)
+        return queue_standings.standings(quota, self._cache.ledger, waiting, self._served, parts)
 
     def figures(self) -> Mapping[str, Sequence[MetricSample]]:
         """Of queues, for metrics."""

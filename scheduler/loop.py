@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
 import structlog
 
 from kube.objects import NodeMetric, NodeResourceTopology
 from model.explain import sentence
+from model.queue import ROOT_QUEUE
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.refusals import described
@@ -21,11 +23,13 @@ from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.settings_in_force import INVALID
-from scheduler.steps.queue_figures import known_queues, losses
+from scheduler.steps.queue_figures import NO_QUEUE, losses, queue_label
 from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()
 
+_Word: TypeAlias = tuple[type, str]
+"""What an agent writes: the kind, and the node."""
 _FIGURES_SECONDS = 5.0
 """Of queues, whose shares cost something; who scrapes does not ask more often than that."""
 _LONGEST_WAIT_SECONDS = 10.0
@@ -58,13 +62,15 @@ class Loop:
         self._clock = clock
         self._debounce = settings.debounce_seconds
         self._inbox: deque[facts.Fact] = deque()
-        self._of_agents: dict[tuple[type, str], facts.Fact] = {}
+        self._of_agents: dict[_Word, facts.Fact] = {}
+        self._heard: dict[_Word, float] = {}
+        self._rest = settings.reread_seconds
         self._signal = asyncio.Event()
         self._draining = False
         self._told_errors: set[str] = set()
 
     def enqueue(self, fact: facts.Fact) -> None:
-        """Hand in a fact for the next turn. Of what an agent writes the newest word counts, however fast it does."""
+        """Hand in a fact for the next turn. Of what an agent writes the newest word counts, and is read at times."""
         if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric | NodeResourceTopology):
             key = type(fact.change.object), fact.change.object.metadata.name
             self._of_agents.pop(key, None)
@@ -97,8 +103,8 @@ class Loop:
     def step(self, group: asyncio.TaskGroup) -> Turn:
         """One turn with all facts so far; its writes run in `group`."""
         self._signal.clear()
-        inbox, self._inbox, of_agents, self._of_agents = self._inbox, deque(), self._of_agents, {}
-        inbox.extend(of_agents.values())
+        inbox, self._inbox = self._inbox, deque()
+        inbox.extend(self._words_of_agents())
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
         self._publisher.publish(turn, group, self.enqueue)
@@ -106,6 +112,14 @@ class Loop:
             self.reread()
         self._note(turn, time.perf_counter() - began)
         return turn
+
+    def _words_of_agents(self) -> list[facts.Fact]:
+        """The newest of each agent, but of one that was heard a moment ago: one may cost a fifth of a second."""
+        now = self._clock()
+        self._heard = {word: at for word, at in self._heard.items() if at <= now < at + self._rest}
+        due = [word for word in self._of_agents if word not in self._heard]
+        self._heard.update(dict.fromkeys(due, now))
+        return [self._of_agents.pop(word) for word in due]
 
     def _note(self, turn: Turn, seconds: float) -> None:
         """Log each change of a workload's reason once, and count."""
@@ -136,20 +150,26 @@ class Loop:
         unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
         self._meter.timed_out(turn.timeouts)
-        called = known_queues(self._cycle.quotas.quota)
+        self._count_jobs(turn)
+        backlog = self._cycle.backlog
+        self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
+
+    def _count_jobs(self, turn: Turn) -> None:
+        """By the queues there are, never by a name that a pod makes up."""
+        queues = self._cycle.quotas.tree.queues
         for plan in turn.plans:
             self._meter.preempted(len(plan.victims))
             for queue, reason in losses(plan):
-                self._meter.job_preempted(called(plan.queue), called(queue), reason)
+                labels = queue_label(plan.queue, queues), queue_label(queue, queues)
+                self._meter.job_preempted(*labels, reason)
         for wait in turn.ended_waits:
-            self._meter.job_ended_waiting(wait.seconds, called(wait.queue), wait.job_type, wait.result)
+            label = queue_label(wait.queue, queues)
+            self._meter.job_ended_waiting(wait.seconds, label, wait.job_type, wait.result)
             if wait.gang:
                 self._meter.gang_ended_waiting(wait.result, timed_out=wait.result == "timeout")
         if self.last_turn_seconds >= self._figures_due:
             self._figures_due = self.last_turn_seconds + _FIGURES_SECONDS
-            self._meter.queues(self._cycle.figures())
-        backlog = self._cycle.backlog
-        self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
+            self._meter.queues({*queues, ROOT_QUEUE, NO_QUEUE}, self._cycle.figures())
 
     def _tell_error(self, subject: WorkloadId, error: Exception) -> None:
         """With a traceback once a kind: it comes again with every attempt."""
@@ -164,6 +184,7 @@ class Loop:
         """Until a fact comes, then a little longer to gather its companions; or until something is due."""
         due = self._cycle.next_due()
         timeout = _LONGEST_WAIT_SECONDS if due is None else min(max(0.0, due - self._clock()), _LONGEST_WAIT_SECONDS)
+        timeout = min(timeout, self._rest) if self._of_agents else timeout
         try:
             async with asyncio.timeout(timeout):
                 await self._signal.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -142,13 +142,19 @@ class Meter(Protocol):
         """A victim's eviction was carried out, or not: `done` or `failed`."""
 
     def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
-        """A job was `scheduled`, or gave up by `timeout`, so long after its creation; the type is its owner's kind."""
+        """A job was `scheduled`, or gave up by `timeout`, so long after its creation; the type is its owner's kind.
+
+        Every queue and type makes series of its own: none is any text that a pod may hold.
+        """
 
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         """A gang was `scheduled`, or out of time."""
 
-    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
-        """All there is to tell of queues now, by row of the table; what is not among it any more is gone."""
+    def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
+        """All there is to tell of queues now, by row of the table; what is not among it any more is gone.
+
+        `names`: all queues there are; what was counted of others is gone, too.
+        """
 
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
         """A job loses pods to one of a queue."""

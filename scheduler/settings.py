@@ -77,11 +77,28 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     gang_match_policy: Annotated[
         MatchPolicy, Meta(description="Match policy of a gang that names none (CoschedulingArgs.defaultMatchPolicy).")
     ] = MatchPolicy.ONCE_SATISFIED
+    gang_priority_raises: Annotated[
+        bool,
+        Meta(
+            description="A priority that a PodGroup names (scheduling.k8s.io, Volcano) counts even where it is above "
+            "that of its pods, as with Volcano's own scheduler. Whoever may make PodGroups preempts by it, and no "
+            "ResourceQuota withholds a class from them.",
+        ),
+    ] = False
     queues: QueueSettings = QueueSettings()
     backoff: BackoffPolicy = BackoffPolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01
     )
+    reread_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60,
+            description="Of a node's NodeMetric and NodeResourceTopology the newest word is read so often at most: the "
+            "largest cost a fifth of a second each, and a stolen agent's token may write them all the time.",
+        ),
+    ] = 5.0
     hold_grace_seconds: Annotated[
         float,
         Meta(
@@ -155,7 +172,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     @property
     def gangs(self) -> GangDefaults:
         """What counts for a gang that does not say."""
-        return GangDefaults(self.gang_timeout_seconds, self.gang_match_policy)
+        return GangDefaults(self.gang_timeout_seconds, self.gang_match_policy, self.gang_priority_raises)
 
     @property
     def plain(self) -> frozenset[str]:

@@ -15,6 +15,23 @@ LABEL_QOS = "koordinator.sh/qosClass"
 LABEL_PRIORITY_CLASS = "koordinator.sh/priority-class"
 LABEL_SUB_PRIORITY = "koordinator.sh/priority"
 LABEL_EVICTION_ENABLED = "koordinator.sh/eviction-enabled"
+QUEUE_LABELS = (
+    "sublet.dev/queue",
+    "volcano.sh/queue-name",
+    "quota.scheduling.koordinator.sh/name",
+    "kueue.x-k8s.io/queue-name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+)
+QUEUE_ANNOTATIONS = (
+    "scheduling.volcano.sh/queue-name",
+    "volcano.sh/queue-name",
+    "kueue.x-k8s.io/queue-name",
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "gang.scheduling.koordinator.sh/name",
+)
+"""By which a pod names its queue, or the gang whose object may name one."""
 CONTAINERS = ("initContainers", "containers")
 """Ephemeral containers can have no resources."""
 

@@ -12,7 +12,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from admission.core.podfields import LABEL_PRIORITY_CLASS, LABEL_QOS, LABEL_SUB_PRIORITY
+from admission.core.podfields import (
+    LABEL_PRIORITY_CLASS,
+    LABEL_QOS,
+    LABEL_SUB_PRIORITY,
+    QUEUE_ANNOTATIONS,
+    QUEUE_LABELS,
+)
 from admission.core.resourcespec import ANNOTATION as RESOURCE_SPEC
 from model.qos import PriorityBand, QoSClass, priority_band
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
@@ -35,12 +41,15 @@ class PodRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PodClaims(msgspec.Struct, frozen=True):
-    """What a pod says of itself; `requests` is its effective request, `priority` its number if it has one."""
+    """What a pod says of itself; `requests` is its effective request, `priority` its number if it has one, `bound`
+    whether it has a node.
+    """
 
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     priority: int | None = None
     requests: ResourceVector = ResourceVector()
+    bound: bool = False
 
     @property
     def qos(self) -> QoSClass:
@@ -75,6 +84,22 @@ def _changed(new: PodClaims, old: PodClaims, rules: PodRules) -> Iterator[str]:
         yield f"metadata.labels[{LABEL_SUB_PRIORITY}] cannot change {change}: it {told}"
     if old.annotations.get(RESOURCE_SPEC) != new.annotations.get(RESOURCE_SPEC):
         yield f"metadata.annotations[{RESOURCE_SPEC}] says what admission lent the pod and cannot change: it {told}"
+    yield from _moved(new, old) if old.bound else ()
+
+
+def _moved(new: PodClaims, old: PodClaims) -> Iterator[str]:
+    """Quota would be given back while the pod runs on, or charged to a queue that would never have taken it."""
+    maps = (
+        ("labels", QUEUE_LABELS, new.labels, old.labels),
+        ("annotations", QUEUE_ANNOTATIONS, new.annotations, old.annotations),
+    )
+    for place, keys, after, before in maps:
+        for key in keys:
+            if after.get(key) != before.get(key):
+                yield (
+                    f"metadata.{place}[{key}] is settled once the pod has a node, since a queue is charged by it; "
+                    f"delete the pod and create it again"
+                )
 
 
 def _combined(pod: PodClaims) -> Iterator[str]:

@@ -6,6 +6,8 @@ Everything here is part of a pod's equivalence class, so a field that is empty b
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from model.selector import Requirement, Selector
@@ -25,7 +27,7 @@ class PreferredNodes(msgspec.Struct, frozen=True, cache_hash=True):
     term: NodeTerm
 
 
-class PodTerm(msgspec.Struct, frozen=True, cache_hash=True):
+class PodTerm(msgspec.Struct, frozen=True, cache_hash=True, dict=True):
     """Pods that `selector` matches (None: no pod at all), counted per domain of the node label `topology_key`.
 
     `namespaces` are the names listed, the pod's own where neither these nor a namespace selector are given.
@@ -36,6 +38,11 @@ class PodTerm(msgspec.Struct, frozen=True, cache_hash=True):
     selector: Selector | None
     namespaces: tuple[str, ...] = ()
     namespace_selector: Selector | None = None
+
+    @cached_property
+    def listed(self) -> frozenset[str]:
+        """The names, to look one up: whoever writes a term chooses how many there are."""
+        return frozenset(self.namespaces)
 
 
 class PreferredPods(msgspec.Struct, frozen=True, cache_hash=True):

@@ -296,7 +296,7 @@ class ClusterCache:
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        subject, priority = self._job(pod.spec.gang.key) if pod.spec.gang else (None, None)
+        subject = group_of(self.gangs.index.subject(pod.spec.gang.key)) if pod.spec.gang else None
         own = (
             pod.uid,
             pod.spec.node_name,
@@ -306,7 +306,7 @@ class ClusterCache:
             self.queues.charged_to(pod),
             PlacementState.BOUND,
         )
-        charge = Charge(*own, subject, priority, pod.colocation.bound_cpus)
+        charge = Charge(*own, subject, self.gangs.priority_of(pod), pod.colocation.bound_cpus)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
         for change in undo:
@@ -444,9 +444,9 @@ class ClusterCache:
 
     def _recharge(self, key: str) -> None:
         """The gang is in another group or has another priority, and its placed members with it."""
-        subject, priority = self._job(key)
+        subject, _ = self._job(key)
         for uid in sorted(self._members.get(WorkloadId.gang(key), ())):
-            charge = self.ledger.charge(uid)
+            charge, priority = self.ledger.charge(uid), self.gangs.priority_of(self._pods[uid].pod)
             if charge is not None:
                 after = msgspec.structs.replace(charge, subject=subject, gang_priority=priority)
                 self.ledger.apply([LedgerChange(uid, after)])

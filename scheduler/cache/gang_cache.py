@@ -15,6 +15,7 @@ from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.gangs.volcano import volcano_gang
 from kube.informer import Change, ChangeKind
+from model.pod.pod import Pod
 from model.priority import PriorityClass
 from model.queue import DEFAULT_QUEUE
 from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
@@ -80,6 +81,12 @@ class GangCache:
         """The gang's own word on the priority of its pods; None where theirs counts."""
         record = self.get(key)
         return self._prioritised(record.gang.spec).priority if record else None
+
+    def priority_of(self, pod: Pod) -> int | None:
+        """The priority of a pod by its gang's word; None where its own counts."""
+        record = self.get(pod.spec.gang.key) if pod.spec.gang else None
+        spec = self._prioritised(record.gang.spec) if record else None
+        return None if spec is None or spec.priority is None else spec.priority_of(pod.spec.priority)
 
     def queue(self, key: str) -> str:
         """The queue that the gang's object names; empty where its pods decide."""
@@ -159,9 +166,10 @@ class GangCache:
     def _prioritised(self, spec: GangSpec) -> GangSpec:
         """With what the class says that it names; a class that does not exist leaves it to the pods."""
         found = self.classes.get(spec.priority_class) if spec.priority_class else None
-        if found is None:
-            return spec
-        return msgspec.structs.replace(spec, priority=found.value, preemption_policy=found.policy)
+        if found is not None:
+            spec = msgspec.structs.replace(spec, priority=found.value, preemption_policy=found.policy)
+        raises = self.defaults.raises and spec.priority is not None
+        return msgspec.structs.replace(spec, raises=True) if raises else spec
 
     def _read(self, source: AnyPodGroup) -> GangRecord:
         if isinstance(source, objects.UpstreamPodGroup):

@@ -120,6 +120,8 @@ class QueueCache:
         elif counts is not None and counts.where != found.where:
             told = f"{found.where}: has the name of {counts.where}, which counts (rename one of them)"
             self._refuse(found.where, found.metadata, told)
+        elif found.unheard:
+            self._refuse(found.where, found.metadata, found.unheard)
         else:
             self._settled(found.where)
 
@@ -131,4 +133,6 @@ def _rules(tree: QueueTree) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 def _said(found: QueueObject | None) -> tuple[object, ...]:
     """What of an object others depend on; a status that is written changes nothing."""
-    return () if found is None else (found.queue, found.namespaces, found.problem, found.rank, found.metadata.uid)
+    if found is None:
+        return ()
+    return (found.queue, found.namespaces, found.problem, found.unheard, found.rank, found.metadata.uid)

@@ -42,6 +42,7 @@ class RelatedObjectsCache:
             objects.PriorityClass: ({}, core_objects.priority_class),
         }
         self._view: RelatedObjects | None = None
+        self._budgets: tuple[DisruptionBudget, ...] | None = None
 
     @property
     def view(self) -> RelatedObjects:
@@ -53,9 +54,11 @@ class RelatedObjectsCache:
 
     @property
     def budgets(self) -> tuple[DisruptionBudget, ...]:
-        """In order of namespace and name."""
-        found = self._kinds[objects.PodDisruptionBudget][0]
-        return tuple(found[key] for key in sorted(found))
+        """In order of namespace and name; the same value until one changes."""
+        if self._budgets is None:
+            found = self._kinds[objects.PodDisruptionBudget][0]
+            self._budgets = tuple(found[key] for key in sorted(found))
+        return self._budgets
 
     @property
     def classes(self) -> Mapping[str, PriorityClass]:
@@ -85,6 +88,8 @@ class RelatedObjectsCache:
         if kind is objects.ClusterNetworkTopology:
             known = self._kinds[kind][0]
             self.layers = {name: layer for key in sorted(known) for name, layer in known[key].items()}
+        elif kind is objects.PodDisruptionBudget:
+            self._budgets = None
         elif kind in _FOR_FILTERS:
             self._view = None
 

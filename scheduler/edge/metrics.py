@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
 
 from kube.exposition import Instruments
 from model.metrics import QUEUE_ROWS, SCHEDULER, MetricSample
 from model.reason import Reason
+
+_WAITS = "training_job_scheduling_duration_seconds"
+_LOSSES = "training_job_preemptions_total"
 
 
 class SchedulerMetrics:
@@ -18,6 +21,7 @@ class SchedulerMetrics:
         self._made = Instruments(SCHEDULER)
         self._queues: Mapping[str, Sequence[MetricSample]] = dict.fromkeys(QUEUE_ROWS, ())
         self._made.follow(lambda: self._queues, *QUEUE_ROWS)
+        self._counted: set[str] = set()
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -58,17 +62,23 @@ class SchedulerMetrics:
         self._made.count("refused_objects_total", kind)
 
     def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
-        name = "training_job_scheduling_duration_seconds"
-        self._made.observe(name, max(0.0, seconds), queue, job_type, result)
+        self._counted.add(queue)
+        self._made.observe(_WAITS, max(0.0, seconds), queue, job_type, result)
 
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         self._made.count("training_gang_scheduling_total", result, "true" if timed_out else "false")
 
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
-        self._made.count("training_job_preemptions_total", preemptor_queue, victim_queue, reason.value)
+        self._counted |= {preemptor_queue, victim_queue}
+        self._made.count(_LOSSES, preemptor_queue, victim_queue, reason.value)
 
-    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
+    def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
         self._queues = series
+        for gone in self._counted.difference(names):
+            self._made.forget(_WAITS, "queue", gone)
+            self._made.forget(_LOSSES, "preemptor_queue", gone)
+            self._made.forget(_LOSSES, "victim_queue", gone)
+        self._counted.intersection_update(names)
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
         """Read these rows at each scrape."""

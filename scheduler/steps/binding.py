@@ -61,7 +61,7 @@ class Binding:
     def _charge(self, assignment: Assignment, node: str, candidate: Candidate, cpus: BoundCpus | None) -> Charge:
         record = self._cache.record(assignment.uid)
         pod = record.pod if record else None
-        priority = self._cache.gangs.priority(pod.spec.gang.key) if pod and pod.spec.gang else None
+        priority = self._cache.gangs.priority_of(pod) if pod else None
         return Charge(
             assignment.uid,
             node,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from model.metrics import QUEUE_ROWS, MetricSample
 from model.placement import EvictionPlan
 from model.pod.pod import Pod
-from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell
+from model.queue import ROOT_QUEUE, Cell
 from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.queues.headroom import Quota
@@ -17,29 +17,37 @@ from scheduler.steps.turn import EndedWait
 _LENGTH, _UTILISATION, _DEVIATION = QUEUE_ROWS
 _NO_OWNER = "Pod"
 _OTHER = "other"
-"""What pods may say as they like is no label: each would stay in the metrics for good."""
 _JOB_TYPES = frozenset(
-    (
-        *("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"),
-        *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "TrainJob", "TrainingJob", "XGBoostJob"),
+    {
+        *("DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"),
         *(
             "AppWrapper",
             "CloneSet",
             "JobSet",
             "LeaderWorkerSet",
-            "RayCluster",
-            "RayJob",
+            "Notebook",
+            "PodClique",
             "SparkApplication",
             "Workflow",
         ),
-    )
+        *("JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "TFJob", "TrainJob", "TrainingJob", "XGBoostJob"),
+        *("FlinkDeployment", "RayCluster", "RayJob", "RayService"),
+    }
 )
+"""Kinds of controllers that make pods; whoever makes a pod may write any text as its owner's kind."""
+NO_QUEUE = "(none)"
+"""Label of work whose queue does not exist, whatever text names it; no object can have this name."""
+
+
+def queue_label(queue: str, queues: Container[str]) -> str:
+    """As a label of a metric: pods name any queue, and only those that exist have series."""
+    return queue if queue in queues or queue == ROOT_QUEUE else NO_QUEUE
 
 
 def queue_figures(quota: Quota, waiting: Iterable[Candidate]) -> Mapping[str, Sequence[MetricSample]]:
     """Every series, by row."""
     queues = quota.tree.queues
-    lengths = Counter((_known(each.workload.queue, queues), each.workload.priority) for each in waiting)
+    lengths = Counter((queue_label(each.workload.queue, queues), each.workload.priority) for each in waiting)
     return {
         _LENGTH: [
             MetricSample(number, (queue, str(priority))) for (queue, priority), number in sorted(lengths.items())
@@ -50,17 +58,11 @@ def queue_figures(quota: Quota, waiting: Iterable[Candidate]) -> Mapping[str, Se
 
 
 def ended(candidate: Candidate, pod: Pod | None, result: str, now: float) -> EndedWait:
-    """`pod` is one of the job's, whose owner is its type."""
+    """`pod` is one of the job's, whose owner is its type, `other` where that is none of those known."""
     workload = candidate.workload
-    kind = pod.owner_kind if pod is not None and pod.owner_kind else _NO_OWNER
-    job_type = kind if kind == _NO_OWNER else _known(kind, _JOB_TYPES)
+    owner = pod.owner_kind if pod is not None and pod.owner_kind else _NO_OWNER
+    job_type = owner if owner in _JOB_TYPES else _OTHER
     return EndedWait(workload.queue, job_type, result, now - workload.created_seconds, workload.gang is not None)
-
-
-def known_queues(quota: Quota | None) -> Callable[[str], str]:
-    """What a queue is called in metrics: those that nobody wrote have one name together."""
-    queues = quota.tree.queues if quota is not None else {DEFAULT_QUEUE: None}
-    return lambda queue: queue if queue == ROOT_QUEUE else _known(queue, queues)
 
 
 def losses(plan: EvictionPlan) -> Iterator[tuple[str, Reason]]:
@@ -68,10 +70,6 @@ def losses(plan: EvictionPlan) -> Iterator[tuple[str, Reason]]:
     jobs = {victim.subject: victim for victim in plan.victims}
     for victim in jobs.values():
         yield victim.queue, Reason.RECLAIMING if victim.reclaimed else Reason.PREEMPTING
-
-
-def _known(name: str, names: Container[str]) -> str:
-    return name if name in names else _OTHER
 
 
 def _utilisation(quota: Quota) -> Iterator[MetricSample]:

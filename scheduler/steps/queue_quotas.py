@@ -151,6 +151,10 @@ class QueueQuotas:
             return lacking(queue, ever, ever=True)
         return self._behind(quota, candidate) or (lacking(queue, short) if short else None)
 
+    def admissible(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """Without those that their queue refuses for ever: whoever names a queue is no job of it by that alone."""
+        return (each for each in candidates if not self._refused_for_ever(each))
+
     def within(self, candidate: Candidate) -> Candidate:
         """As many of its waiting pods as there is quota for, those it needs among them."""
         quota, queue = self.quota, candidate.governed_by
@@ -184,7 +188,7 @@ class QueueQuotas:
         short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
         contested = tuple(each.cell for each in short) or tuple(quota.counted(asked))
         strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
-        return QueueRules(quota, own, asked, before, contested, strategies)
+        return QueueRules(quota, own, asked, before, contested, strategies, self.policy.reclaim_prod)
 
     def may_reserve(self, candidate: Candidate) -> bool:
         """Whether room may be kept for it while it is the head of its queue."""
@@ -202,7 +206,7 @@ class QueueQuotas:
 
     def _shares(self) -> Shares:
         """Fair shares by what is used, nominated and waited for at this moment."""
-        waiting = (each for each in self._backlog.candidates if not self._refused_for_ever(each))
+        waiting = self.admissible(self._backlog.candidates)
         demand = own_demand(self.tree.queues, self._cache.ledger, waiting, self._cells)
         return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
 

@@ -8,8 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from admission.core.podfields import QUEUE_ANNOTATIONS, QUEUE_LABELS
 from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
 from embedded.tests.apiserver.conftest import Api
+from kube.dialects.gangs import membership as gangs
+from kube.dialects.queues import membership
+from kube.dialects.queues.elastic_quota import LABEL_NAME
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
@@ -169,3 +173,67 @@ def test_whose_word_on_cpus_counts(api: Api, user: UserInfo, verb: str, path: st
         assert code in (200, 201), answer
     else:
         assert code == 422 and "says which CPUs the scheduler gave the pod" in answer["message"]
+
+
+QUEUE = "sublet.dev/queue"
+NAMES = [("labels", key) for key in QUEUE_LABELS] + [("annotations", key) for key in QUEUE_ANNOTATIONS]
+SETTLED = "is settled once the pod has a node"
+
+
+@pytest.fixture(scope="module")
+def placed(api: Api) -> Api:
+    """A pod that waits in a queue, and one that has a node."""
+    words = {"labels": dict.fromkeys(QUEUE_LABELS, "a"), "annotations": dict.fromkeys(QUEUE_ANNOTATIONS, "a")}
+    for name, spec in (("waits", {}), ("runs", {"nodeName": "one"})):
+        api.post(PODS, pod(name, **words, spec=spec))
+    return api
+
+
+@pytest.mark.parametrize("part", ["", "/status"])
+@pytest.mark.parametrize(("place", "key"), NAMES, ids=lambda text: text)
+def test_the_queue_of_a_pod_that_has_a_node(placed: Api, place: str, key: str, part: str) -> None:
+    """By whatever it is known: another, none, or one where there was none; who waits may choose."""
+    for value in ("b", None):
+        code, message = patched(placed, ADMIN, Change("runs", {place: {key: value}}, part))
+        assert code == 422 and f"metadata.{place}[{key}] {SETTLED}" in message
+        assert patched(placed, EDITOR, Change("waits", {place: {key: value}}, part))[0] == 200
+    assert patched(placed, EDITOR, Change("runs", {place: {key: "a"}}, part))[0] == 200
+
+
+def test_a_binding_names_no_queue(placed: Api) -> None:
+    """Its annotations are put on the pod as it gets its node."""
+    metadata = {"name": "waits", "annotations": {QUEUE_ANNOTATIONS[0]: "b"}}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": TARGET}
+    code, answer = placed.call("POST", f"{PODS}/waits/binding?dryRun=All", body)
+    assert code == 422 and SETTLED in answer["message"]
+
+
+def test_the_names_are_those_that_are_read() -> None:
+    """Of queues and of gangs; the policy's tests above go through the webhook's."""
+    queues = {
+        membership.ANNOTATION_VOLCANO,
+        membership.VOLCANO_JOB,
+        membership.KUEUE,
+        membership.LABEL_OURS,
+        LABEL_NAME,
+    }
+    of_gangs = {gangs.LABEL_POD_GROUP, gangs.LABEL_LIGHTWEIGHT_NAME, gangs.ANNOTATION_NAME, *gangs.VOLCANO_NAMES}
+    assert {*QUEUE_LABELS, *QUEUE_ANNOTATIONS} == queues | of_gangs
+
+
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("", 200), ("Inqueue", 200), ("Running", 422), ("Unknown", 422)])
+def test_the_queue_of_a_podgroup_that_runs(api: Api, phase: str, expected: int) -> None:
+    """Its pods are charged by it."""
+    definition = yaml.safe_load((DEPLOY / "crds/optional/volcano/podgroups.yaml").read_text())
+    api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    name = f"g{phase.lower()}"
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name}}
+    api.post(GROUPS, {**group, "spec": {"minMember": 1, "queue": "a"}})
+    told, answer = api.patch(f"{GROUPS}/{name}/status", {"status": {"phase": phase}}, "merge") if phase else (200, {})
+    assert told == 200, answer
+    code, answer = api.patch(f"{GROUPS}/{name}", {"spec": {"queue": "b"}}, "merge")
+    assert code == expected, answer
+    assert api.patch(f"{GROUPS}/{name}", {"spec": {"minMember": 2}}, "merge")[0] == 200

@@ -121,6 +121,14 @@ NOBODY = {
         Write("merge", f"{NODE}/status", status(addresses=None)),
         "nor anything else that the kubelet tells",
     ),
+    "a condition of the kubelet's twice": (
+        Write(
+            "merge",
+            f"{NODE}/status",
+            status(conditions=[{"type": "Ready", "status": "True"}] * 2),
+        ),
+        "may change the condition ColocationReady only",
+    ),
     "many conditions of one kind": (
         Write(
             "merge",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.selector import Operator, Requirement, Selector
 
@@ -35,6 +37,7 @@ def test_requirement(operator: Operator, values: tuple[str, ...], label: str | N
     """As Kubernetes reads it."""
     labels = {} if label is None else {"key": label}
     assert Requirement("key", operator, values).holds({"other": "a", **labels}) is holds
+    assert Selector((Requirement("key", operator, values),)).matches({"other": "a", **labels}) is holds
 
 
 def test_all_requirements_hold_together() -> None:
@@ -43,3 +46,48 @@ def test_all_requirements_hold_together() -> None:
     assert both.matches({"a": "", "b": "1"})
     assert not both.matches({"a": ""}) and not both.matches({"b": "1"})
     assert Selector().matches({})
+
+
+_WORD = st.sampled_from("abc")
+_REQUIREMENT = st.builds(
+    Requirement,
+    _WORD,
+    st.sampled_from([each for each in Operator if each not in (Operator.GT, Operator.LT)]),
+    st.lists(_WORD, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(_REQUIREMENT, max_size=5), st.dictionaries(_WORD, _WORD))
+def test_together_they_say_what_each_says(requirements: list[Requirement], labels: dict[str, str]) -> None:
+    """However they are looked up."""
+    wanted = all(requirement.holds(labels) for requirement in requirements)
+    assert Selector(tuple(requirements)).matches(labels) is wanted
+
+
+class Compared(str):
+    """Text that counts how often it is compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        (Requirement("app", Operator.NOT_IN, tuple(map(str, range(1000)))),),
+        (Requirement("app", Operator.IN, (*map(str, range(1000)), "web")),),
+        tuple(Requirement("app", Operator.NOT_IN, (str(value),)) for value in range(1000)),
+        tuple(Requirement(str(key), Operator.DOES_NOT_EXIST) for key in range(1000)),
+    ],
+    ids=("NotIn", "In", "one by one", "keys"),
+)
+def test_a_selector_does_not_walk_through_what_it_lists(requirements: tuple[Requirement, ...]) -> None:
+    """Every pod of the cluster is compared with selectors that somebody writes as long as an object may be."""
+    selector, Compared.times = Selector(requirements), 0
+    assert selector.matches({Compared("app"): Compared("web")})
+    assert Compared.times < 10

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from dream_loop import dream
 from scheduler_builders import raw_group, raw_node, raw_pod
@@ -19,11 +20,13 @@ from kube.informer import Change, ChangeKind
 from model.reason import Reason
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.core.queues.policy import QueuePolicy
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
+from scheduler.steps.queue_figures import NO_QUEUE
 
 
 def loop_of(binder: FakeBinder, clock: FakeClock, leads: list[bool]) -> Loop:
@@ -99,6 +102,25 @@ def test_of_what_an_agent_writes_the_newest_word_is_read(of_agent: Callable[[str
     asyncio.run(body())
 
 
+def test_an_agent_is_heard_once_in_a_while() -> None:
+    """Who writes all the time costs the turns of others no more than that; the newest word is read once it is due."""
+
+    async def body() -> None:
+        clock = FakeClock()
+        loop = loop_of(FakeBinder(), clock, [True])
+        seen = []
+        for word, later in enumerate((0.0, 1.0, 3.0, 0.9, 0.2, 0.1)):
+            clock.now += later
+            loop.enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric("n1", word))))
+            loop.enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, metric(f"other-{word}", word))))
+            async with asyncio.TaskGroup() as group:
+                turn = loop.step(group)
+            seen.append(len(turn.refusals))
+        assert seen == [2, 1, 1, 1, 2, 1]
+
+    asyncio.run(body())
+
+
 def test_what_is_counted_of_jobs() -> None:
     """A gang and a pod that were placed, one that was taken for another, and the figures of queues now and then."""
     world = World().see(raw_node(batch_cpu="1000"), raw_group("train", 2), raw_pod("lone", batch_cpu="200"))
@@ -119,3 +141,19 @@ def test_a_gang_that_is_out_of_time() -> None:
     world.see(*(raw_pod(f"t{i}", group="train") for i in range(2))).turn()
     world.turn(after=601.0)
     assert world.meter.jobs == [("default", "Pod", "timeout")] and world.meter.gangs == [("timeout", True)]
+
+
+def test_no_text_of_a_pod_is_counted_by() -> None:
+    """Queues and kinds of owners that somebody makes up have one label each, so /metrics stays as long as it is."""
+    settings = SchedulerSettings(queues=QueuePolicy(enable=False))
+    world = World(settings).see(raw_node(batch_cpu="1000"))
+    made_up = objects.OwnerReference(kind="K" * 300, name="o", uid="o", controller=True)
+    for name in ("a", "b"):
+        found = raw_pod(name, labels={"sublet.dev/queue": f"made-up-{name}"})
+        world.see(msgspec.structs.replace(found, metadata=_owned(found.metadata, made_up))).turn()
+    assert world.meter.jobs == [(NO_QUEUE, "other", "scheduled")] * 2
+    assert set(world.meter.queue_names) == {"default", "", NO_QUEUE}
+
+
+def _owned(metadata: objects.Metadata, owner: objects.OwnerReference) -> objects.Metadata:
+    return msgspec.structs.replace(metadata, owner_references=[owner])

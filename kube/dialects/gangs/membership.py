@@ -51,10 +51,14 @@ _RANKS = (
 
 
 class GangDefaults(msgspec.Struct, frozen=True):
-    """What counts where a gang does not say (Koordinator CoschedulingArgs)."""
+    """What counts where a gang does not say (Koordinator CoschedulingArgs).
+
+    `raises`: the priority that a gang's object names counts even where it is above that of its pods.
+    """
 
     timeout_seconds: float = DEFAULT_GANG_TIMEOUT_SECONDS
     match: MatchPolicy = MatchPolicy.ONCE_SATISFIED
+    raises: bool = False
 
 
 USUAL = GangDefaults()

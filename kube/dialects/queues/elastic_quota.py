@@ -18,6 +18,7 @@ import msgspec
 from kube.dialects.documents.document import annotated, checked
 from kube.dialects.queues.quota import Amounts, Written, cells_of, require_order, written
 from kube.objects import ElasticQuota, Metadata
+from model.fault import ConfigurationFault
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Queue, QuotaCell
 from model.resources import CPU
 
@@ -38,6 +39,8 @@ ROOT = "koordinator-root-quota"
 """Koordinator's name of the whole cluster."""
 DEFAULT = "koordinator-default-quota"
 """Koordinator's name of the quota of pods that have none."""
+SYSTEM_NAMESPACES = ("kube-system", "koordinator-system", "sublet-system")
+"""Those in which a quota speaks for others: the kind is namespaced, so that tenants may be given it."""
 _ENDLESS = 1 << 53
 """Amounts of no machine, as `max` of a quota without one has."""
 
@@ -61,6 +64,9 @@ def queue(source: ElasticQuota) -> Queue | None:
     metadata = source.metadata
     if metadata.name == ROOT:
         return None
+    if queue_name(metadata.name) == DEFAULT_QUEUE and metadata.namespace not in SYSTEM_NAMESPACES:
+        fix = f"write it in {SYSTEM_NAMESPACES[0]}, or give it another name"
+        raise ConfigurationFault(where_of(metadata), f"{metadata.name} is the queue of all who name none", fix)
     said = _said(source)
     names = {*said.own, *said.most, *said.guaranteed}
     return Queue(
@@ -84,8 +90,29 @@ def where_of(metadata: Metadata) -> str:
 def namespaces(metadata: Metadata) -> tuple[str, ...]:
     """Whose pods are in it where they say nothing themselves; the quota of a namespace's own name is another matter.
 
-    A list that cannot be read names none, as in Koordinator.
+    A list that cannot be read names none, as in Koordinator. Outside of the system's namespaces only its own counts.
     """
+    listed = _listed_in(metadata)
+    return listed if metadata.namespace in SYSTEM_NAMESPACES else tuple(n for n in listed if n == metadata.namespace)
+
+
+def unheard(metadata: Metadata) -> str:
+    """What is not acted on of the namespaces that it lists; empty where all of it is."""
+    others = set(_listed_in(metadata)).difference(namespaces(metadata))
+    if not others:
+        return ""
+    return (
+        f"{where_of(metadata)}: metadata.annotations[{ANNOTATION_NAMESPACES}]: pods of other namespaces are not in it; "
+        f"write the quota in {SYSTEM_NAMESPACES[0]}, or have the pods name it"
+    )
+
+
+def standing(metadata: Metadata) -> int:
+    """Of quotas with one name the lowest counts, whichever is older: nobody takes a name from another namespace."""
+    return 0 if metadata.namespace in SYSTEM_NAMESPACES else 1 if metadata.namespace == metadata.name else 2
+
+
+def _listed_in(metadata: Metadata) -> tuple[str, ...]:
     return _listed((metadata.annotations or {}).get(ANNOTATION_NAMESPACES, "")) or ()
 
 

@@ -23,7 +23,7 @@ class QueueObject(msgspec.Struct, frozen=True):
     """An object that defines a queue: `queue` is None while it cannot be read, and for the whole cluster's own object.
 
     `where` is what messages call it; `namespaces` are those whose pods are in it where they name no queue; `problem`
-    says why it cannot be read.
+    says why it cannot be read, `unheard` what of it is not acted on.
     """
 
     dialect: QueueDialect
@@ -33,6 +33,7 @@ class QueueObject(msgspec.Struct, frozen=True):
     namespaces: tuple[str, ...] = ()
     problem: str = ""
     status: Any = None
+    unheard: str = ""
 
     @property
     def name(self) -> str:
@@ -41,10 +42,11 @@ class QueueObject(msgspec.Struct, frozen=True):
         return elastic_quota.queue_name(name) if self.dialect is QueueDialect.ELASTIC_QUOTA else name
 
     @property
-    def rank(self) -> tuple[int, float, str, str]:
+    def rank(self) -> tuple[int, int, float, str, str]:
         """The lowest one counts among those of one name."""
         created = unix_seconds(self.metadata.creation_timestamp)
-        return (ALL.index(self.dialect), created, self.metadata.namespace, self.metadata.name)
+        standing = elastic_quota.standing(self.metadata) if self.dialect is QueueDialect.ELASTIC_QUOTA else 0
+        return (ALL.index(self.dialect), standing, created, self.metadata.namespace, self.metadata.name)
 
 
 def dialect_of(item: object) -> QueueDialect | None:
@@ -69,7 +71,8 @@ def read(source: AnyQueue) -> QueueObject:
         case ElasticQuota():
             found = _object(QueueDialect.ELASTIC_QUOTA, elastic_quota.where_of(source.metadata), source)
     try:
-        return msgspec.structs.replace(found, queue=_queue(source), namespaces=_namespaces(source))
+        unheard = elastic_quota.unheard(source.metadata) if isinstance(source, ElasticQuota) else ""
+        return msgspec.structs.replace(found, queue=_queue(source), namespaces=_namespaces(source), unheard=unheard)
     except ConfigurationFault as fault:
         return msgspec.structs.replace(found, problem=str(fault))
 

@@ -213,5 +213,6 @@ def _merged(told: LabelSelector | None, added: Sequence[Requirement]) -> Selecto
     """Requirements the API server has merged in already stand once; no selector stays none."""
     if told is None:
         return None
-    written = told.in_model()
-    return Selector(written.requirements + tuple(each for each in added if each not in written.requirements))
+    written = told.in_model().requirements
+    known = frozenset(written) if added else frozenset()
+    return Selector(written + tuple(each for each in added if each not in known))

@@ -42,9 +42,26 @@ def verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
     return traits.verdicts[tolerance]
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Kubernetes' rule: any toleration that matches effect, key and value."""
-    return any(_matches(toleration, taint) for toleration in tolerations)
+class Tolerations:
+    """Kubernetes' rule: any toleration that matches effect, key and value. A taint is looked up, however many
+    tolerations there are.
+    """
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        exists = TolerationOperator.EXISTS
+        told = tuple(tolerations)
+        self._keys = {(each.effect, each.key) for each in told if each.operator is exists}
+        self._values = {(each.effect, each.key, each.value) for each in told if each.operator is not exists}
+
+    def allow(self, taint: Taint) -> bool:
+        """Whether the taint is tolerated; an empty key with Exists tolerates all, with Equal none."""
+        key, value = taint.key, taint.value
+        return any(
+            (effect, key) in self._keys
+            or (effect, "") in self._keys
+            or (bool(key) and (effect, key, value) in self._values)
+            for effect in (None, taint.effect)
+        )
 
 
 def selected(traits: NodeTraits, tolerance: Tolerance) -> Mask:
@@ -60,7 +77,7 @@ def tolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> Mask:
     known = traits.index.masks.get(key)
     if known is not None:
         return known
-    found = np.array([not taint for taint in _untolerated(traits, tolerations)], bool)
+    found = np.array([not taint for taint in _untolerated(traits, Tolerations(tolerations))], bool)
     return traits.index.remember(key, found)
 
 
@@ -69,8 +86,9 @@ def _verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
     missing = volumes.missing(traits.related, tolerance.claims)
     if missing:
         return Verdicts((missing,), np.zeros(len(traits.labels), np.int64))
-    found = _untolerated(traits, tolerance.tolerations)
-    cordoned = traits.unschedulable & (not tolerates(tolerance.tolerations, _CORDON))
+    tolerations = Tolerations(tolerance.tolerations)
+    found = _untolerated(traits, tolerations)
+    cordoned = traits.unschedulable & (not tolerations.allow(_CORDON))
     unselected = ~selected(traits, tolerance)
     refused = cordoned | np.array([bool(taint) for taint in found], bool) | unselected | traits.closed
     reason_of, reasons = np.full(len(traits.labels), -1, np.int64), dict[str, int]()
@@ -91,7 +109,7 @@ def _selected(traits: NodeTraits, tolerance: Tolerance) -> Mask:
     return chosen if terms is None else chosen & matching(traits, terms)
 
 
-def _untolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> list[str]:
+def _untolerated(traits: NodeTraits, tolerations: Tolerations) -> list[str]:
     """By row, the words for the first untolerated taint, empty where there is none."""
     words: dict[tuple[Taint, ...], str] = {(): ""}
     for taints in traits.taints:
@@ -100,18 +118,8 @@ def _untolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> lis
     return [words[taints] for taints in traits.taints]
 
 
-def _first_untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> str:
+def _first_untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> str:
     for taint in taints:
-        if taint.effect.refuses and not tolerates(tolerations, taint):
+        if taint.effect.refuses and not tolerations.allow(taint):
             return f"{UNTOLERATED} {{{taint.key}: {taint.value}}}"
     return ""
-
-
-def _matches(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect is not None and toleration.effect is not taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator is TolerationOperator.EXISTS:
-        return True
-    return bool(toleration.key) and toleration.value == taint.value

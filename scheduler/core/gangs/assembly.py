@@ -38,6 +38,8 @@ __all__ = [
     "subject_of",
 ]
 
+_NODE_TERMS = 32
+"""So many terms about nodes cost as much as one about pods."""
 _STRICTNESS = (PreemptionPolicy.NEVER, PreemptionPolicy.LOWER, PreemptionPolicy.ALWAYS)
 
 
@@ -83,9 +85,13 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> int:
-        """How often filters are asked to place all: once a class, once a member for each of its terms about pods."""
+        """How often filters are asked to place all: once a class, once a member for each of its terms about pods.
+
+        Terms about nodes are read once a class, and cost less.
+        """
         sets = zip(self.classes, self.workload.pod_sets, strict=False)  # a broken candidate is set aside elsewhere
-        return sum(_terms(pod_class) * pods.count or 1 for pod_class, pods in sets)
+        about_pods = sum(_terms(pod_class) * pods.count or 1 for pod_class, pods in sets)
+        return about_pods + sum(map(_node_terms, self.classes)) // _NODE_TERMS
 
     @property
     def uids(self) -> tuple[str, ...]:
@@ -215,13 +221,8 @@ def _alike(part: GangPart) -> dict[tuple[str, PodClass], list[Pod]]:
 
 
 def _priority(part: GangPart) -> int:
-    """That of its highest waiting member, or the gang's own word where it is less.
-
-    Nothing withholds a priority class from PodGroups as a ResourceQuota does from pods, so that a gang's word raises
-    nobody over others.
-    """
-    own, highest = part.spec.priority, max(pod.spec.priority for pod in part.members.pending)
-    return highest if own is None else min(own, highest)
+    """That of its highest waiting member, by the gang's own word."""
+    return part.spec.priority_of(max(pod.spec.priority for pod in part.members.pending))
 
 
 def _policy(parts: Sequence[GangPart]) -> PreemptionPolicy:
@@ -244,3 +245,8 @@ def _complete(part: GangPart) -> float:
 def _terms(pod_class: PodClass) -> int:
     affinity, spread = pod_class.interpod.affinity, pod_class.interpod.spread
     return sum(map(len, (affinity.pods, affinity.anti_pods, affinity.preferred_pods, spread)))
+
+
+def _node_terms(pod_class: PodClass) -> int:
+    affinity = pod_class.tolerance.affinity
+    return len(affinity.nodes or ()) + len(affinity.preferred_nodes)

@@ -10,6 +10,9 @@ from scheduler.core.gangs.minimum import GangPart, belongs, lacks_object, topolo
 from scheduler.core.gangs.roster import Roster
 from scheduler.core.gangs.tasks import lacking
 
+_SHOWN = 3
+"""Of names that are wrong together, since each may be as long as a label."""
+
 
 def why_held(subject: WorkloadId, part: GangPart, parts: Sequence[GangPart]) -> tuple[Reason, str] | None:
     """Why a gang keeps its whole workload from being tried, None where it does not."""
@@ -43,6 +46,9 @@ def _mixed(part: GangPart, parts: Sequence[GangPart]) -> str:
         return f"its pods name {len(schedulers)} schedulers ({', '.join(schedulers)}); give all of them one"
     if part.gang is not None and part.gang.source is GangSource.UPSTREAM and part.members.foreign:
         return "some of its pods name another scheduler; give all of them one"
+    queues = sorted({pod.spec.queue for item in parts for pod in item.members.pending})
+    if len(queues) > 1:
+        return f"its pods name {len(queues)} queues ({', '.join(queues[:_SHOWN])}); give all of them one"
     topology = topology_of(parts)
     if part.spec.topology and part.spec.topology != topology:
         return "it asks for another topology than the gang before it in its group; give both the same"

@@ -146,7 +146,7 @@ class Slots:
         )
 
     def _catch_up(self, table: UseTable) -> None:
-        if len(self._subjects) > 2 * len(self._charges) + 1024:
+        if max(len(self._subjects), len(self._queues)) > 2 * len(self._charges) + 1024:
             self._subjects, self._subject_names = {}, []  # new ones, by which who keeps numbers can tell
             self._queues, self._queue_names = {}, []
             self.refresh()

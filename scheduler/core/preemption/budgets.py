@@ -8,33 +8,32 @@ from functools import cached_property
 import numpy as np
 
 from model.budget import DisruptionBudget
-from model.pod.pod import Pod
 from scheduler.core.ledger.residents import Residents
+from scheduler.core.preemption.budget_index import index_of
 from scheduler.core.preemption.victims import Victims
-from scheduler.core.snapshot.podclass import PodTraits
 from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 
 class DisruptionBudgets:
-    """By index of a victim; which budgets cover pods of one namespace and the same labels is looked up once."""
+    """By index of a victim."""
 
     def __init__(self, victims: Victims, residents: Residents, budgets: Sequence[DisruptionBudget]) -> None:
         self._victims, self._residents, self._budgets = victims, residents, tuple(budgets)
-        self._known: dict[PodTraits, tuple[int, ...]] = {}
+        self._index = index_of(self._budgets)
 
-    @cached_property
+    @property
     def watched(self) -> frozenset[str]:
         """Namespaces with disruption budgets."""
-        return frozenset(budget.namespace for budget in self._budgets)
+        return self._index.watched
 
     def broken_by(self, ranked: Iterable[int]) -> frozenset[int]:
         """Those that break a budget; `ranked`: in the order in which they use budgets up."""
-        left = [budget.allowed for budget in self._budgets]
+        left: dict[int, int] = {}
         broken: list[int] = []
         for index in ranked:
             numbers = self._numbers(index)
             for number in numbers:
-                left[number] -= 1
+                left[number] = left.get(number, self._budgets[number].allowed) - 1
             if any(left[number] < 0 for number in numbers):
                 broken.append(index)
         return frozenset(broken)
@@ -69,15 +68,5 @@ class DisruptionBudgets:
         pod, charge = self._residents.pods[slot], self._residents.charges[slot]
         if pod is None or charge is None or pod.namespace not in self.watched:
             return ()
-        found = self._known.get(charge.pod_traits)
-        if found is None:
-            found = tuple(number for number, budget in enumerate(self._budgets) if _covers(budget, pod))
-            self._known[charge.pod_traits] = found
+        found = self._index.covering(charge.pod_traits)
         return tuple(number for number in found if pod.name not in self._budgets[number].disrupted) if found else ()
-
-
-def _covers(budget: DisruptionBudget, pod: Pod) -> bool:
-    """By namespace and labels; an empty selector covers nobody."""
-    if budget.namespace != pod.namespace or not budget.selector.requirements:
-        return False
-    return budget.selector.matches(pod.labels)

@@ -39,7 +39,7 @@ def legality(
     queues = verdict(residents, facts.queues)
     for name, out in (
         ("kept by their queue", queues.kept),
-        ("same or higher priority", _too_important(residents, preemptor, policy) & ~queues.reclaimable),
+        ("same or higher priority", _too_important(residents, preemptor, policy) & ~queues.regardless),
         ("outside the mid, batch and free bands", _outside(residents, preemptor)),
         ("own members", _number_is(residents, frozenset({preemptor.subject}))),
         ("being deleted, but not gone in time", overdue(residents, policy, now)),

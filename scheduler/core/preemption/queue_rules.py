@@ -3,7 +3,7 @@
 Inside a queue priority decides, and so it does where no queue governs the preemptor or the victim. Between two queues
 work is taken back whatever its priority, where the preemptor's queue stays within what it is entitled to and the
 victim's has more than that (Volcano's reclaim, Kueue's reclaimWithinCohort: Any); never so much that a queue falls
-under its guarantee.
+under its guarantee. Of online pods from koord-prod up only lower priority is, unless the policy says otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Removed = Mapping[str, Mapping[Cell, int]]
 class QueueRules(msgspec.Struct, frozen=True, eq=False):
     """For one preemptor: the queue that governs it, and what it asks for; `before` is what counts as gone already, its
     own nomination and the pods that are terminating. `contested` are the cells that its queue is short of, all it asks
-    for where nodes are.
+    for where nodes are. `reclaims_prod`: online pods from koord-prod up are taken back whatever their priority, too.
     """
 
     quota: Quota
@@ -34,6 +34,7 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
     before: Removed
     contested: tuple[Cell, ...]
     strategies: tuple[FairPreemption, ...] = ()
+    reclaims_prod: bool = False
 
     @property
     def governed(self) -> bool:

@@ -8,33 +8,43 @@ import msgspec
 import numpy as np
 
 from model.priority import SYSTEM_PRIORITY
+from model.qos import LOWEST_PROD
 from model.queue import Cell
 from model.workload import WorkloadId
 from scheduler.core.ledger.queue_book import add, cells_of
-from scheduler.core.ledger.residents import Residents
+from scheduler.core.ledger.residents import Flag, Residents
 from scheduler.core.preemption.facts import GangFacts
 from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import Mask
 
 
 class QueueVerdict(msgspec.Struct, frozen=True, eq=False):
-    """By slot: `reclaimable` may go whatever its priority, `kept` may not go for its queue's sake."""
+    """By slot: `reclaimable` may go as its queue has more than it is entitled to, `regardless` of these whatever their
+    priority, `kept` may not go for its queue's sake.
+    """
 
     reclaimable: Mask
     kept: Mask
+    regardless: Mask
 
 
 def verdict(residents: Residents, rules: QueueRules | None) -> QueueVerdict:
-    """What queues say of each resident; system-critical pods are taken back from nobody."""
+    """What queues say of each resident; system-critical pods are taken back from nobody.
+
+    Services keep what their priority keeps: of pods outside the mid, batch and free bands from koord-prod up lower
+    priority alone goes. A pod that names a queue and has no such class is work of that queue as any other.
+    """
     nobody = np.zeros(len(residents.rows), bool)
     names = residents.queue_names
     foreign = np.array([rules is not None and rules.foreign(name) for name in names], bool)
     if rules is None or not foreign.any():
-        return QueueVerdict(nobody, nobody)
+        return QueueVerdict(nobody, nobody, nobody)
     may = np.array([other and not rules.why_not(name) for name, other in zip(names, foreign, strict=True)], bool)
     present = residents.rows >= 0
     reclaimable = present & may[residents.queues] & (residents.priorities < SYSTEM_PRIORITY)
-    return QueueVerdict(np.asarray(reclaimable), np.asarray(present & foreign[residents.queues] & ~reclaimable))
+    kept = np.asarray(present & foreign[residents.queues] & ~reclaimable)
+    prod = (residents.priorities >= LOWEST_PROD) & ((residents.flags & Flag.BELOW_PROD) == 0)
+    return QueueVerdict(np.asarray(reclaimable), kept, np.asarray(reclaimable & (~prod | rules.reclaims_prod)))
 
 
 def beyond(

@@ -62,6 +62,14 @@ class QueuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "entitled to (Volcano's ancestorReclaimLevel); null: all below the first that both have in common.",
         ),
     ] = None
+    reclaim_prod: Annotated[
+        bool,
+        Meta(
+            description="Online pods of priority koord-prod and above (9000 and more, outside the mid, batch and free "
+            "bands) are taken back for another queue whatever their priority, as in Volcano and Kueue. Off, only for "
+            "work of higher priority.",
+        ),
+    ] = False
     usage_half_life_seconds: Annotated[
         Annotated[float, Meta(gt=0, le=31_536_000)] | None,
         Meta(

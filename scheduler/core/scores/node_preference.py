@@ -13,7 +13,7 @@ from model.node import Taint, TaintEffect
 from model.pod.affinity import PreferredNodes
 from model.pod.spec import Toleration
 from scheduler.core.filters.nodes import matching
-from scheduler.core.filters.static import tolerates
+from scheduler.core.filters.static import Tolerations
 from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 _EFFECT = TaintEffect.PREFER_NO_SCHEDULE
@@ -44,7 +44,8 @@ def _tainted(traits: NodeTraits) -> Mask:
 def _untolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> Amounts:
     """Remembered for a few traits only, since each holds all its nodes' labels."""
     number: dict[tuple[Taint, ...], int] = {}
+    told = Tolerations(tolerations)
     for taints in traits.taints:
         if taints not in number:
-            number[taints] = sum(t.effect is _EFFECT and not tolerates(tolerations, t) for t in taints)
+            number[taints] = sum(t.effect is _EFFECT and not told.allow(t) for t in taints)
     return np.array([number[taints] for taints in traits.taints], np.int64)

@@ -6,7 +6,7 @@ It only grows, so that pod indexes and their copies share one; an index starts a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from scheduler.core.snapshot.podclass import PodTraits
 from scheduler.core.snapshot.snapshot import Mask
 
 _REMEMBERED = 4096
+_MOST_SPACES = 64
+_MOST_ENTRIES = 16
+"""A term whose namespaces and labels are more when multiplied stands under its namespaces alone, and beyond
+`_MOST_SPACES` of these under none: its author chooses both numbers.
+"""
 _ANYWHERE = ""
 """The name of no namespace: for terms that pick theirs by labels."""
 
@@ -102,11 +107,13 @@ class ClassRegistry:
         return number
 
     def _index(self, held: ResidentTerm) -> None:
-        pairs = needed_pairs(held.term.selector)
-        for space in _spaces(held):
-            if pairs is None:
+        pairs, spaces = needed_pairs(held.term.selector), _spaces(held)
+        if pairs is None or (len(spaces) > 1 and len(spaces) * len(pairs) > _MOST_ENTRIES):
+            for space in spaces:
                 self._other_terms.setdefault(space, []).append(held)
-            for pair in dict.fromkeys(pairs or ()):
+            return
+        for space in spaces:
+            for pair in dict.fromkeys(pairs):
                 self._terms_by_pair.setdefault((space, pair), []).append(held)
 
     def _likely_terms(self, space: str, pod_traits: PodTraits) -> Iterator[ResidentTerm]:
@@ -155,8 +162,8 @@ class ClassRegistry:
         return dict(self.known_traits[number].labels)
 
 
-def _spaces(held: ResidentTerm) -> Iterable[str]:
+def _spaces(held: ResidentTerm) -> Collection[str]:
     """Where a term is looked up: thousands of one namespace must not cost the pods of all others."""
-    if held.term.namespace_selector is not None:
+    if held.term.namespace_selector is not None or len(held.term.namespaces) > _MOST_SPACES:
         return (_ANYWHERE,)
     return dict.fromkeys((*held.term.namespaces, *((held.namespace,) if held.namespace else ())))

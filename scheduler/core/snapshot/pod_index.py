@@ -213,6 +213,6 @@ def _may_see(held: ResidentTerm, namespace: str) -> bool:
 def _sees(held: ResidentTerm, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
     """Whether a resident's term looks at pods of the namespace; one that is not known has no labels."""
     term = held.term
-    if namespace in term.namespaces or namespace == held.namespace:
+    if namespace in term.listed or namespace == held.namespace:
         return True
     return term.namespace_selector is not None and term.namespace_selector.matches(namespaces.get(namespace, {}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
@@ -18,6 +19,8 @@ from scheduler.core.snapshot.podclass import PodTraits
 Labels: TypeAlias = Mapping[str, str]
 Pair: TypeAlias = tuple[str, str]
 _EVERY_ADDRESS = "0.0.0.0"
+_MOST_PAIRS = 64
+"""Of a selector that lists more values no list is given: who asks goes through the pods, of which there are fewer."""
 
 
 class TermKind(StrEnum):
@@ -73,23 +76,31 @@ class PodsWithTerm(msgspec.Struct, frozen=True, cache_hash=True):
         return self.held in held_by(pod_traits)
 
 
-class PortUsers(msgspec.Struct, frozen=True, cache_hash=True):
-    """Pods whose host ports clash with one of `ports`."""
+class PortUsers(msgspec.Struct, frozen=True, cache_hash=True, dict=True):
+    """Pods whose host ports clash with one of `ports`: of two pods of one node one port, 0.0.0.0 is every address."""
 
     ports: tuple[HostPort, ...]
 
     def holds(self, pod_traits: PodTraits, labels: Labels) -> bool:
-        return any(clash(ours, theirs) for theirs in pod_traits.ports for ours in self.ports)
+        """Costs by the pod's own ports, however many are asked about."""
+        return any(map(self._clashes, pod_traits.ports))
+
+    def _clashes(self, theirs: HostPort) -> bool:
+        ours = self._addresses.get((theirs.port, theirs.protocol))
+        if ours is None:
+            return False
+        return theirs.ip == _EVERY_ADDRESS or not ours.isdisjoint((theirs.ip, _EVERY_ADDRESS))
+
+    @cached_property
+    def _addresses(self) -> Mapping[tuple[int, str], set[str]]:
+        """By port and protocol."""
+        found: dict[tuple[int, str], set[str]] = {}
+        for each in self.ports:
+            found.setdefault((each.port, each.protocol), set()).add(each.ip)
+        return found
 
 
 PodQuery: TypeAlias = Pods | PodsOfAll | PodsWithTerm | PortUsers
-
-
-def clash(one: HostPort, other: HostPort) -> bool:
-    """Whether two pods of one node cannot both have these ports; 0.0.0.0 is every address."""
-    if (one.port, one.protocol) != (other.port, other.protocol):
-        return False
-    return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)
 
 
 def held_by(pod_traits: PodTraits) -> tuple[ResidentTerm, ...]:
@@ -120,10 +131,10 @@ def namespaces_of(term: PodTerm, own: str, labels: Mapping[str, Labels]) -> froz
 
 
 def needed_pairs(selector: Selector | None) -> Collection[Pair] | None:
-    """Labels of which a matching pod has at least one; None where no such list can be given."""
+    """Labels of which a matching pod has at least one; None where no such list can be given, or it is a long one."""
     if selector is None:
         return ()
     for requirement in selector.requirements:
-        if requirement.operator is Operator.IN:
+        if requirement.operator is Operator.IN and len(requirement.values) <= _MOST_PAIRS:
             return tuple((requirement.key, value) for value in requirement.values)
     return None

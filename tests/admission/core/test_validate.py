@@ -11,6 +11,7 @@ from admission.core.validate import PodClaims, PodRules, violations
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MID_CPU, ResourceVector
 
 QOS, SUB, CLASS = "koordinator.sh/qosClass", "koordinator.sh/priority", "koordinator.sh/priority-class"
+QUEUE, VOLCANO = "sublet.dev/queue", "scheduling.volcano.sh/queue-name"
 
 
 def claims(qos: str = "", priority: int | None = None, /, **more: Any) -> PodClaims:
@@ -86,6 +87,16 @@ CHANGED: dict[str, tuple[PodClaims, PodClaims, list[str]]] = {
         [f"labels[{SUB}] cannot change from 1 to 2"],
     ),
     "no sub-priority": (BATCH, claims("BE", 5500), [f"labels[{SUB}] cannot change from 1 to none"]),
+    "the queue of one that waits": (claims(annotations={VOLCANO: "a"}), claims(annotations={VOLCANO: "b"}), []),
+    "the queue of one that has a node": (
+        claims(labels={QUEUE: "a"}, annotations={VOLCANO: "a"}, bound=True),
+        claims(annotations={VOLCANO: "b"}, bound=True),
+        [
+            f"metadata.labels[{QUEUE}] is settled once the pod has a node",
+            f"metadata.annotations[{VOLCANO}] is settled once the pod has a node",
+        ],
+    ),
+    "a queue as it gets its node": (claims(), claims(labels={QUEUE: "a"}, bound=True), []),
     "anything else": (BATCH, msgspec.structs.replace(BATCH, annotations={"a": "b"}), []),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kube.informer import Change, ChangeKind
@@ -180,6 +180,7 @@ class FakeMeter:
         self.timeouts = 0
         self.aside = 0
         self.series: Mapping[str, Sequence[MetricSample]] = {}
+        self.queue_names: Collection[str] = ()
         self.jobs: list[tuple[str, str, str]] = []
         self.gangs: list[tuple[str, bool]] = []
         self.losses: list[tuple[str, str, Reason]] = []
@@ -217,8 +218,8 @@ class FakeMeter:
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         self.gangs.append((result, timed_out))
 
-    def queues(self, series: Mapping[str, Sequence[MetricSample]]) -> None:
-        self.series = series
+    def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
+        self.queue_names, self.series = names, series
 
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
         self.losses.append((preemptor_queue, victim_queue, reason))

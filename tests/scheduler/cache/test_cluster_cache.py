@@ -90,7 +90,7 @@ def test_without_a_document_the_setting_counts() -> None:
     assert cache.nodes["n1"].allocatable[BATCH_CPU] == 0
 
 
-def member(priority: int = 5) -> objects.Pod:
+def member(priority: int = 9500) -> objects.Pod:
     """On n1, of PodGroup g of scheduling.k8s.io."""
     pod = raw_pod(node_name="n1", priority=priority)
     spec = msgspec.structs.replace(pod.spec, scheduling_group=objects.SchedulingGroup("g"))
@@ -107,9 +107,10 @@ def seen(priority: int | None, kind: ChangeKind = ChangeKind.ADDED) -> facts.Obj
     return facts.ObjectSeen(Change(kind, group(priority)))
 
 
-def charged(*told: facts.Fact) -> int:
+def charged(*told: facts.Fact, raises: bool = False) -> int:
     """The priority at which the member may be preempted."""
-    cache = ClusterCache(SchedulerSettings().served)
+    settings = SchedulerSettings(gang_priority_raises=raises)
+    cache = ClusterCache(settings.served, defaults=settings.gangs)
     for fact in told:
         cache.apply(fact)
     charge = cache.ledger.charge("uid-p1")
@@ -130,15 +131,29 @@ def test_a_members_priority_is_its_groups(order: tuple[facts.Fact, ...]) -> None
     ("then", "expected"),
     [
         ((seen(7000, ChangeKind.MODIFIED),), 7000),
-        ((seen(None, ChangeKind.MODIFIED),), 5),
-        ((seen(9000, ChangeKind.DELETED),), 5),
+        ((seen(None, ChangeKind.MODIFIED),), 9500),
+        ((seen(9000, ChangeKind.DELETED),), 9500),
         ((seen(9000, ChangeKind.DELETED), seen(3000)), 3000),
-        ((facts.PodSeen(Change(ChangeKind.MODIFIED, member(6))),), 9000),
+        ((facts.PodSeen(Change(ChangeKind.MODIFIED, member(9600))),), 9000),
+        ((seen(9900, ChangeKind.MODIFIED),), 9500),
     ],
-    ids=["changed", "taken away", "group gone", "group made again", "another priority of the pod"],
+    ids=[
+        "changed",
+        "taken away",
+        "group gone",
+        "group made again",
+        "another priority of the pod",
+        "above the pod's own",
+    ],
 )
 def test_what_the_group_says_later_counts(then: tuple[facts.Fact, ...], expected: int) -> None:
     assert charged(NODE, POD, seen(9000), *then) == expected
+
+
+@pytest.mark.parametrize("order", list(permutations((POD, NODE, seen(9900)))))
+def test_a_group_spares_its_members_where_the_operator_says_so(order: tuple[facts.Fact, ...]) -> None:
+    """Else its word counts up to the pod's own priority: no ResourceQuota withholds a class from PodGroups."""
+    assert [charged(*order, raises=raises) for raises in (False, True)] == [9500, 9900]
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
@@ -205,7 +220,11 @@ def test_pods_move_with_their_group_and_their_namespace() -> None:
     assert placed_in(cache, "a") == ["research"]
     see(objects.Queue(objects.Metadata("team", uid="q")))
     quota = objects.ElasticQuota(objects.Metadata("default", "default", "e"), {"max": {"cpu": 1}})
-    see(objects.ElasticQuota(objects.Metadata("other", "x", "o", annotations={LISTS: '["default"]'}), quota.spec))
+    see(
+        objects.ElasticQuota(
+            objects.Metadata("other", "kube-system", "o", annotations={LISTS: '["default"]'}), quota.spec
+        )
+    )
     cache.take_touched()
     assert placed_in(cache, "a", "b", "c") == ["research", "team", "other"]
 
@@ -215,7 +234,7 @@ def test_a_gang_takes_its_priority_from_a_class() -> None:
     cache = ClusterCache(SchedulerSettings().served)
     told = {"minMember": 1, "priorityClassName": "high"}
     group = objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), told)
-    pod = raw_pod("a", annotations={"scheduling.k8s.io/group-name": "g"}, node_name="n1")
+    pod = raw_pod("a", annotations={"scheduling.k8s.io/group-name": "g"}, node_name="n1", priority=9000)
     for fact in (
         facts.NodeSeen(Change(ChangeKind.ADDED, raw_node())),
         facts.ObjectSeen(Change(ChangeKind.ADDED, group)),

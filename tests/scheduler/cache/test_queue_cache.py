@@ -107,8 +107,16 @@ def test_where_pods_are() -> None:
     assert placed(world.cache, labels=both) == "x" and not world.cache.moved
     world.see(ours("a"))
     assert placed(world.cache, labels=both) == "a" and world.cache.moved
-    world.see(quota("team", "n", '["default"]'))
+    world.see(quota("team", "kube-system", '["default"]'))
     assert placed(world.cache) == "team" and placed(world.cache, namespace="other") == "default"
+
+
+def test_what_a_tenants_quota_says_of_others() -> None:
+    """Nothing, and its writer is told, until it says so no more."""
+    world = Told().see(quota("mine", "evil", '["default"]'))
+    assert placed(world.cache) == "default" and "pods of other namespaces" in world.told["ElasticQuota evil/mine"]
+    world.see(quota("mine", "evil", '["evil"]'))
+    assert world.told == {} and placed(world.cache, namespace="evil") == "mine"
 
 
 def test_names_and_sources() -> None:

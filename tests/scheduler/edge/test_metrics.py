@@ -26,8 +26,9 @@ def test_what_is_counted() -> None:
     metrics.job_ended_waiting(0.5, "train", "Job", "scheduled")
     metrics.gang_ended_waiting("timeout", timed_out=True)
     metrics.job_preempted("train", "batch", Reason.RECLAIMING)
-    metrics.queues({**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(9, ("gone", "1"))]})
-    metrics.queues({**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(2, ("train", "100"))]})
+    queues = ("train", "batch")
+    metrics.queues(queues, {**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(9, ("gone", "1"))]})
+    metrics.queues(queues, {**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(2, ("train", "100"))]})
     metrics.watch({"links": lambda: 4, "dropped_events_total": lambda: 7})
     families = text_string_to_metric_families(generate_latest(metrics.registry).decode())
     found = {
@@ -64,3 +65,18 @@ def test_what_is_counted() -> None:
         ("training_job_preemptions_total", "train", "Reclaiming", "batch"): 1,
         ("dropped_events_total",): 7,
     }
+
+
+def test_what_was_counted_of_queues_that_are_gone() -> None:
+    """It goes with them: who makes queues and deletes them does not take memory for good."""
+    metrics, nothing = SchedulerMetrics(), dict.fromkeys(QUEUE_ROWS, ())
+    for name in ("stays", "goes"):
+        metrics.job_ended_waiting(0.5, name, "Job", "scheduled")
+        metrics.job_preempted(name, "stays", Reason.RECLAIMING)
+        metrics.job_preempted("stays", name, Reason.RECLAIMING)
+    assert 'queue="goes"' in generate_latest(metrics.registry).decode()
+    metrics.queues({"stays"}, nothing)
+    text = generate_latest(metrics.registry).decode()
+    assert "goes" not in text and 'victim_queue="stays"} 2' in text
+    metrics.job_ended_waiting(0.5, "goes", "Job", "scheduled")
+    assert 'queue="goes"' in generate_latest(metrics.registry).decode()

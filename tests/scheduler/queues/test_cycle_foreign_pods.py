@@ -156,3 +156,11 @@ def test_a_resource_that_a_node_brings_is_counted() -> None:
     world.see(msgspec.structs.replace(node, status=status)).turn()
     found = {each.queue.name: each for each in world.cycle.standings()}
     assert found["team"].cells[("", "example.com/fpga")].used == 2
+
+
+def test_a_pod_that_a_queue_is_not_for_is_no_job_of_it() -> None:
+    """Its status says so, by which admission lets an administrator delete the queue."""
+    world = World().see(raw_node(), queue("team", admissionControl={"namespaces": ["b"]}))
+    world.see(of("evil", pod("w", "team")), of("b", pod("own", "team", batch_cpu="9000"))).turn()
+    found = {each.queue.name: each.pending_jobs for each in world.cycle.standings()}
+    assert found["team"] == 1

@@ -9,6 +9,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.reason import Reason
+from scheduler.settings import QueueSettings, SchedulerSettings
 
 
 def test_a_hard_quota_holds() -> None:
@@ -111,6 +112,30 @@ def test_what_was_lent_is_taken_back() -> None:
     assert "1 pod of other queues goes to make room" in world.told("a0")[0]
     world.gone(running("b0", "b")).turn(after=1.0)
     assert world.binder.assigned == {"a0": "n1"}
+
+
+SERVICES = {
+    "of koord-prod": (9500, 0, False, False),
+    "of equal priority": (9500, 9500, False, False),
+    "of lower priority": (9000, 9500, False, True),
+    "above the bands": (1_000_000, 9500, False, False),
+    "between the bands": (8500, 0, False, True),
+    "without a class": (0, 0, False, True),
+    "where the operator says so": (9500, 0, True, True),
+}
+
+
+@pytest.mark.parametrize(("service", "asking", "reclaim", "goes"), SERVICES.values(), ids=SERVICES)
+def test_whether_a_service_is_taken_back(service: int, asking: int, reclaim: bool, goes: bool) -> None:
+    """One from koord-prod up keeps what its queue borrowed against all but higher priority."""
+    settings = SchedulerSettings(queues=QueueSettings(reclaim_prod=reclaim))
+    world = World(settings).see(raw_node(batch_cpu="8000"))
+    world.see(*(queue(name, quota={"soft": cpu(4000), "hard": cpu(8000)}) for name in ("a", "b")))
+    theirs, ours = ({"sublet.dev/queue": name} for name in ("b", "a"))
+    world.see(raw_pod("svc", labels=theirs, priority=service, batch_cpu="7000", node_name="n1", phase="Running"))
+    world.turn()
+    world.see(raw_pod("a0", labels=ours, priority=asking, batch_cpu="2000", created=10.0)).turn(after=1.0)
+    assert list(world.evictor.evicted) == (["svc"] if goes else [])
 
 
 def test_a_guarantee_is_never_taken() -> None:

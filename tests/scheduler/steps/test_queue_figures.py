@@ -16,7 +16,7 @@ from model.placement import EvictionPlan, Victim
 from model.reason import Reason
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
-from scheduler.steps.queue_figures import ended, known_queues, losses
+from scheduler.steps.queue_figures import NO_QUEUE, ended, losses
 
 LENGTH, UTILISATION, DEVIATION = QUEUE_ROWS
 
@@ -53,15 +53,6 @@ def test_how_many_wait(world: World) -> None:
     assert figures(world)[LENGTH] == {("b", "5500"): 2}
 
 
-def test_a_queue_that_nobody_wrote(world: World) -> None:
-    """Whoever makes pods may name thousands: they are one series together, in whatever is counted for good, too."""
-    world.see(*(pod(f"l{i}", f"lost-{i}") for i in range(3))).turn()
-    assert figures(world)[LENGTH]["other", "5500"] == 3
-    called = known_queues(world.cycle.quotas.quota)
-    assert [called(name) for name in ("a", "default", "", "lost-1")] == ["a", "default", "", "other"]
-    assert [known_queues(None)(name) for name in ("default", "a")] == ["default", "other"]
-
-
 def test_what_queues_have_of_the_cluster(world: World) -> None:
     """By resource, of queues that take work; one that has nothing is told of only what its quota names."""
     assert (BATCH_CPU, "b") not in figures(world)[UTILISATION]
@@ -69,6 +60,12 @@ def test_what_queues_have_of_the_cluster(world: World) -> None:
     world.see(objects.Queue(objects.Metadata(name="b", uid="b"), {"quota": quota})).turn()
     found = figures(world)[UTILISATION]
     assert found[BATCH_CPU, "a"] == 0.5 and found[BATCH_CPU, "b"] == 0.0
+
+
+def test_names_that_pods_make_up(world: World) -> None:
+    """However many there are, they have one label, which no queue can have."""
+    world.see(*(pod(f"c{i}", f"made-up-{i}") for i in range(3))).turn()
+    assert figures(world)[LENGTH] == {("b", "5500"): 2, ("b", "5501"): 1, (NO_QUEUE, "5500"): 3}
 
 
 def test_how_far_that_is_fair(world: World) -> None:
@@ -86,10 +83,10 @@ def test_where_there_is_but_one_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "job_type"), [("Job", "Job"), ("PyTorchJob", "PyTorchJob"), ("", "Pod"), ("Whatever", "other")]
+    ("owner", "job_type"), [("Job", "Job"), ("PyTorchJob", "PyTorchJob"), ("", "Pod"), ("Made" * 9, "other")]
 )
 def test_the_type_of_a_job(owner: str, job_type: str) -> None:
-    """Its owner's kind, since its creation."""
+    """Its owner's kind where that is one of those known, since its creation."""
     lone = candidate([ready_pod(created_seconds=5.0)])
     told = ended(lone, msgspec.structs.replace(ready_pod(), owner_kind=owner), "scheduled", 12.0)
     assert (told.job_type, told.result, told.seconds, told.gang) == (job_type, "scheduled", 7.0, False)

@@ -100,7 +100,7 @@ def test_fields(case: str) -> None:
 def test_koordinators_own_quotas() -> None:
     """The root is the whole cluster; the default is the queue of pods that name none."""
     assert queue(quota("koordinator-root-quota")) is None
-    found = queue(quota("koordinator-default-quota", max={"cpu": 1}))
+    found = queue(quota("koordinator-default-quota", "kube-system", max={"cpu": 1}))
     assert found is not None and found.name == "default"
 
 
@@ -136,5 +136,5 @@ NAMESPACES = {'["a","b"]': ("a", "b"), "": (), "[]": (), "null": (), "a": (), '{
 @pytest.mark.parametrize("text", NAMESPACES)
 def test_namespaces(text: str) -> None:
     """What cannot be read names none, and can be told apart."""
-    assert namespaces(quota(annotations={"namespaces": text}).metadata) == NAMESPACES[text]
+    assert namespaces(quota(namespace="kube-system", annotations={"namespaces": text}).metadata) == NAMESPACES[text]
     assert reads_namespaces(text) == (text not in ("a", '{"a":1}', "[1]"))

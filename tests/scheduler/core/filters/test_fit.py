@@ -15,7 +15,7 @@ from scheduler.core.filters.fit import after_room, before_room, counts, fit_erro
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.spread import SPREAD
-from scheduler.core.filters.static import tolerates
+from scheduler.core.filters.static import Tolerations
 from scheduler.core.snapshot.podclass import class_of
 
 TAINT = Taint("a", "b")
@@ -145,7 +145,7 @@ TOLERATIONS: dict[str, tuple[Toleration, bool]] = {
 def test_tolerations(name: str) -> None:
     """Kubernetes' matching rules."""
     toleration, expected = TOLERATIONS[name]
-    assert tolerates([toleration], TAINT) is expected
+    assert Tolerations([toleration]).allow(TAINT) is expected
 
 
 def test_usage_counts_against_room() -> None:

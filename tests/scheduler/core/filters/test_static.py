@@ -14,7 +14,7 @@ from model.pod.spec import Toleration, TolerationOperator
 from model.selector import Operator, Requirement
 from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.fit import fit_error, report
-from scheduler.core.filters.static import SELECTOR, verdicts
+from scheduler.core.filters.static import SELECTOR, Tolerations, verdicts
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND
 from scheduler.core.snapshot.podclass import class_of
 
@@ -132,3 +132,23 @@ def test_the_first_filter_in_the_way_is_told(has: dict[str, Any], wants: dict[st
     seen = cluster(node("n1", **has), claims=claims, volumes=VOLUMES)
     told = report(seen, seen.free, class_of(pod(**wants)))
     assert told.refused == (((reason,), 1),)
+
+
+class _Key(str):
+    """A key that counts how often it is compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Key.times += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_tolerations_are_looked_up() -> None:
+    """A pod may have thousands, and nodes many kinds of taints."""
+    told = Tolerations(Toleration(f"k{n}", TolerationOperator.EXISTS) for n in range(1000))
+    _Key.times = 0
+    assert not told.allow(Taint(_Key("dedicated"), "x")) and told.allow(Taint("k7"))
+    assert _Key.times < 10

@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from scheduler_builders import SCHEDULER, annotated, gang, in_group, members, pod
+from scheduler_builders import SCHEDULER, annotated, candidate, gang, in_group, members, pod
 
+from model.pod.affinity import Affinity, NodeTerm
 from model.pod.status import PodPhase
 from model.priority import PreemptionPolicy
 from model.reason import Reason
+from model.selector import Operator, Requirement
 from model.workload import GangPhase, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts, part_of, roster
 from scheduler.core.placement.working_snapshot import Requester
@@ -251,3 +253,10 @@ def test_what_a_candidate_says_of_itself() -> None:
     assert result.uids == ("uid-w2", "uid-w1", "uid-w0")
     assert [dict(pod_traits.labels)["index"] for pod_traits in result.member_traits[0]] == ["2", "1", "0"]
     assert result.workload.topology == rack
+
+
+def test_thousands_of_terms_about_nodes_count_as_attempts() -> None:
+    """A few count for nothing beside the pod itself."""
+    terms = tuple(NodeTerm(names=(Requirement("metadata.name", Operator.IN, (f"n{i}",)),)) for i in range(640))
+    lone = [candidate([pod(affinity=Affinity(nodes=terms[:number]))]).asks for number in (1, 640)]
+    assert lone == [1, 21]

@@ -49,6 +49,18 @@ CASES: dict[str, tuple[GangPart, tuple[Reason, str] | None]] = {
         part([*members(1), *members(1, name="v", scheduler_name="second")], gang(2)),
         (Reason.GANG_INVALID, f"its pods name 2 schedulers ({SCHEDULER}, second); give all of them one"),
     ),
+    "two queues": (
+        part([*members(1, queue="a"), *members(1, name="v", queue="b")], gang(2)),
+        (Reason.GANG_INVALID, "its pods name 2 queues (a, b); give all of them one"),
+    ),
+    "many queues": (
+        part([pod(f"p{i}", gang=in_group(), queue=f"q{i}") for i in range(9)], gang(2)),
+        (Reason.GANG_INVALID, "its pods name 9 queues (q0, q1, q2); give all of them one"),
+    ),
+    "another queue where it runs": (
+        part([*members(1, queue="a"), pod("there", gang=in_group(), queue="b", node_name="n1")], gang(2)),
+        None,
+    ),
     "too few": (part(members(2), gang(3)), (Reason.GANG_WAITING_FOR_MEMBERS, "2 of 3 members exist")),
     "who does not count is told": (
         part([*members(1), LATE, DEAD, GATED, ELSEWHERE], gang(3)),

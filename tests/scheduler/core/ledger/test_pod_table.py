@@ -92,3 +92,14 @@ def test_numbers_of_jobs_that_are_gone_are_given_up() -> None:
     slots.put_all([charged("last")])
     found = slots.residents(seen(table), table)
     assert found.subject_names[found.subjects[found.slot_of["uid-last"]]] == WorkloadId.pod("default/last")
+
+
+def test_names_of_queues_that_are_gone_are_given_up() -> None:
+    """A pod may name another queue again and again."""
+    table, slots = UseTable(), Slots()
+    for turn in range(3000):
+        slots.put_all([charged("p", queue=f"q{turn}")])
+        found = slots.residents(seen(table), table)
+        slots.pop("uid-p")
+    assert len(found.queue_names) <= 2 + 1024 + 1
+    assert found.queue_names[found.queues[0]] == "q2999"

@@ -45,3 +45,33 @@ def test_terms_are_looked_up_where_they_may_see(term: PodTerm, concerned: list[s
     assert registry.terms_about(pod_traits_of(pod("q", namespace="a", labels={"tier": "x"}))) == tuple(
         held for held in registry.terms_about(asking["a"]) if held.term.selector == ANY
     )
+
+
+class _Name(str):
+    """A name that counts how often it is looked up."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        _Name.times += 1
+        return str.__hash__(self)
+
+
+MANY = Selector((Requirement("app", Operator.IN, (*(f"v{i}" for i in range(50)), "web")),))
+MORE = Selector((Requirement("app", Operator.IN, (*(f"v{i}" for i in range(500)), "web")),))
+
+
+@pytest.mark.parametrize("selector", [MANY, MORE], ids=("many labels", "more"))
+@pytest.mark.parametrize("spaces", [50, 500])
+def test_lists_of_a_term_are_not_multiplied(selector: Selector, spaces: int) -> None:
+    """A term that lists namespaces and labels by the hundred costs by their sum, and is found all the same."""
+    registry = ClassRegistry()
+    term = PodTerm("zone", selector, (*(_Name(f"s{i}") for i in range(spaces)), "theirs"))
+    _Name.times = 0
+    registry.number(resident(term))
+    assert _Name.times < 10 * spaces
+    about = [
+        len(registry.terms_about(pod_traits_of(pod("p", namespace=space, labels={"app": app}))))
+        for space, app in (("theirs", "web"), ("theirs", "none"))
+    ]
+    assert about == [1, 0]

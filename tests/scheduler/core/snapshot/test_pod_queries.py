@@ -15,7 +15,6 @@ from scheduler.core.snapshot.pod_queries import (
     PortUsers,
     ResidentTerm,
     TermKind,
-    clash,
     held_by,
     namespaces_of,
     needed_pairs,
@@ -72,7 +71,6 @@ def test_all_of() -> None:
 )
 def test_ports_clash(one: HostPort, other: HostPort, wanted: bool) -> None:
     """Same port and protocol, and one address or every address."""
-    assert clash(one, other) is wanted
     assert PortUsers((HostPort(1), one)).holds(pod_traits(ports=(other,)), {}) is wanted
 
 
@@ -122,3 +120,29 @@ def test_namespaces(term: PodTerm, wanted: set[str] | None) -> None:
 def test_labels_of_which_a_match_has_one(selector: Selector | None, pairs: object) -> None:
     """An empty list for a selector that matches nobody, None where no list can be given."""
     assert needed_pairs(selector) == pairs
+
+
+def test_of_a_long_list_of_values_no_labels_are_given() -> None:
+    """Each of them would be looked up, for each term and each new pod."""
+    few, many = (Selector((Requirement("app", Operator.IN, tuple(map(str, range(n)))),)) for n in (2, 1000))
+    assert (needed_pairs(few), needed_pairs(many)) == ((("app", "0"), ("app", "1")), None)
+
+
+class _Port(int):
+    """A port that counts how often it is compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Port.times += 1
+        return int.__eq__(self, other)
+
+    __hash__ = int.__hash__
+
+
+def test_ports_are_looked_up() -> None:
+    """A pod may have thousands, and so may the one that it is compared with."""
+    ours, theirs = (tuple(HostPort(_Port(n), ip=ip) for n in range(1, 200)) for ip in ("1.1.1.1", "1.1.1.2"))
+    _Port.times = 0
+    assert not PortUsers(ours).holds(pod_traits(ports=theirs), {})
+    assert _Port.times < 2000
