@@ -34,7 +34,7 @@ def world() -> World:
     world = World().see(raw_node(batch_cpu="1000"), raw_group(), raw_pod("lone", batch_cpu="100", labels=BATCH))
     world.see(*(raw_pod(f"w{i}", group="train", created=1.0 + i, labels=BATCH) for i in range(3)))
     world.turn()
-    world.see(raw_pod("lone", batch_cpu="100", node_name="n1", labels=BATCH)).turn()
+    world.see(raw_pod("lone", batch_cpu="100", node_name="n1", phase="Running", labels=BATCH)).turn()
     return world
 
 
