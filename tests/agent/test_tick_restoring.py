@@ -48,7 +48,10 @@ OFF: Mapping[Strategy, NodeSettings] = {
     ),
     Strategy.MEMORY_HEADROOM: msgspec.structs.replace(ON, eviction=EvictionStrategy(enable=False)),
     Strategy.PROCESS_LIMITS: msgspec.structs.replace(
-        ON, suppress=SuppressStrategy(threshold_pct=20, policy=SuppressPolicy.CFS_QUOTA, cpu_idle=True, pids_pct=None)
+        ON,
+        suppress=SuppressStrategy(
+            threshold_pct=20, policy=SuppressPolicy.CFS_QUOTA, cpu_idle=True, pids_pct=None, pod_cgroups=None
+        ),
     ),
     Strategy.CPU_BURST: msgspec.structs.replace(ON, burst=BurstStrategy()),
     Strategy.MEMORY_QOS: msgspec.structs.replace(ON, memory_qos=MemoryQosStrategy()),
@@ -194,7 +197,9 @@ def test_killed_after_each_write(tmp_path: Path, build: Any, name: str, force: N
             for _ in range(TICKS):
                 node.played.wait()
             node.settings(
-                NodeSettings(suppress=SuppressStrategy(pids_pct=None), eviction=EvictionStrategy(enable=False))
+                NodeSettings(
+                    suppress=SuppressStrategy(pids_pct=None, pod_cgroups=None), eviction=EvictionStrategy(enable=False)
+                )
             )
             for _ in range(RELEASING_TICKS):
                 node.played.wait()
