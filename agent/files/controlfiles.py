@@ -12,7 +12,17 @@ from msgspec.structs import replace
 
 from agent.core.limit.memory_steps import limit_above, step_towards
 from agent.core.limit.steps import out_of_the_way, steps
-from agent.core.observe.knobs import OOM_SCORE_FILE, UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
+from agent.core.observe.knobs import (
+    OOM_SCORE_FILE,
+    PERIOD_FILE,
+    PERIOD_US,
+    UNLIMITED,
+    is_v1_cpuset,
+    is_v1_quota,
+    same,
+    text_of,
+    value_of,
+)
 from agent.core.observe.observation import Absence, Knob, Missing, Value
 from agent.core.observe.parse import counter, v1_memory, v2_memory
 from agent.files.folders import reachable_folders
@@ -204,7 +214,7 @@ class ControlFiles:
     def _stepped_aside(self, knob: Knob, value: Value, files: Mapping[Knob, str]) -> bool:
         """The children whose `files` these are; True where one was changed. Raises OSError."""
         below = {child: held for child, path in files.items() if isinstance(held := self._held(child, path), KnobText)}
-        values = {child: held.value for child, held in below.items()}
+        values = {child: _in_whole_periods(child, held.value, files[child]) for child, held in below.items()}
         moves = steps(out_of_the_way(knob, value, values), values)
         self._remember_below(knob, {step.knob: below[step.knob].text for step in moves})
         for step in moves:
@@ -219,6 +229,18 @@ class ControlFiles:
     def _path(self, knob: Knob) -> str:
         tree = f"{self._root}/{knob.controller}" if knob.controller else str(self._root)
         return f"{tree}{knob.cgroup}/{knob.file}"
+
+
+def _in_whole_periods(knob: Knob, value: Value, path: str) -> Value:
+    """A v1 quota as one of our period: the kernel compares what both make of a CPU, and who is root in a container may
+    write a shorter period below its own."""
+    if not is_v1_quota(knob) or not isinstance(value, int) or value == UNLIMITED:
+        return value
+    try:
+        period_us = counter(_content(f"{path.removesuffix(knob.file)}{PERIOD_FILE}"))
+    except (OSError, ValueError):
+        return value
+    return max(-(-value * PERIOD_US // max(period_us, 1)), value) if period_us < PERIOD_US else value
 
 
 def _put(path: str, text: str) -> None:

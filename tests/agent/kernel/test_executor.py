@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.core.limit.ownership import left_to_us
 from agent.core.limit.plan import Write, plan
@@ -217,6 +218,23 @@ def test_a_cgroup_deeper_than_a_path_may_be_long(agent: Agent, tree: V1Tree, dee
         assert agent.executor.lower(tree.quota(), 10_000) and tree.said(tree.quota()) == ["10000"]
     finally:
         os.close(file)
+
+
+@pytest.mark.parametrize("below", ["podp/c/own", "podp/c"])
+def test_a_shorter_period_of_a_container(agent: Agent, tree: V1Tree, below: str) -> None:
+    """Two CPUs in a period of a millisecond: a smaller number than the quota above, and more than that allows."""
+    agent.hold({tree.quota(): 200_000})
+    if below.endswith("own"):
+        tree.make_in("cpu", below)
+    period = replace(tree.quota(below), file="cpu.cfs_period_us")
+    tree.say({period: 1000})
+    tree.say({tree.quota(below): 2000})
+    assert agent.executor.lower(tree.quota(), 50_000) == 200_000 and agent.executor.failed_cuts == 0
+    assert tree.said(tree.quota(), tree.quota(below)) == ["50000", "-1"]
+    agent.hold({tree.quota(): 200_000})
+    tree.say({tree.quota(below): 2000})
+    agent.hold({tree.quota(): 200_000, tree.quota("podp"): 50_000})
+    assert tree.said(tree.quota("podp"), tree.quota(below)) == ["50000", "-1"]
 
 
 def test_one_pods_cgroups_leave_no_originals_of_another_out(agent: Agent, tree: V1Tree) -> None:
