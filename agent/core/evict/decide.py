@@ -127,7 +127,7 @@ def _chosen(
     memory: EvictionMemory, known: TickFacts, urgent: str
 ) -> tuple[tuple[EvictionNeed, ...], tuple[EvictionVictim, ...]]:
     """What is missing after all that leaves already, and which pods are evicted for it."""
-    terminating = memory.terminating(known)
+    terminating = memory.terminating(known, urgent=bool(urgent))
     measures = [need for rule in rules_on(known.strategy) for need in measured(rule, known)]
     needs = [_outstanding(need, terminating, memory, known, urgent) for need in measures]
     open_needs = [need for need in needs if need.hold_reason is None]

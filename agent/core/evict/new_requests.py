@@ -22,14 +22,13 @@ from agent.core.evict.eviction_request import (
 from agent.core.evict.needs import effective_priority
 from agent.core.evict.pending import EvictionMemory
 from agent.core.evict.request_queue import LONGEST_SECONDS
-from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes, unit_of
+from agent.core.evict.tick_facts import TickFacts, ending_seconds, may_hurry, memory_bytes, unit_of
 from agent.core.evict.victims import EvictionVictim
 from agent.core.limit.watch import Kill
 from agent.core.observe.observation import Observation
 from model.decision import Decision, Term
 from model.explain import amount
 from model.pod.pod import Pod
-from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy
 
@@ -112,8 +111,7 @@ def _grace(pod: Pod, strategy: EvictionStrategy, hurried: bool) -> int | None:
 def _deleted(pod: Pod, observation: Observation) -> PendingVictim | None:
     """Of best effort that somebody else deletes, with a grace that may be longer than its own: as if we had asked."""
     held = memory_bytes(observation, pod.uid)
-    static = pod.cgroup_uid not in ("", pod.uid)
-    if not pod.deleting or pod.terminal or static or pod.colocation.qos_label is not QoSClass.BE or not held:
+    if not pod.deleting or pod.terminal or not may_hurry(pod) or not held:
         return None
     now = observation.at_seconds
     return PendingVictim({USED_MEMORY: held}, now, now, resource=USED_MEMORY, reason=Reason.BE_MEMORY_EVICT)

@@ -9,13 +9,15 @@ import msgspec
 from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, OutcomeKind, PendingVictim
 from agent.core.evict.request_queue import LONGEST_SECONDS
 from agent.core.evict.thrashing import Activities
-from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes
+from agent.core.evict.tick_facts import TickFacts, ending_seconds, may_hurry, memory_bytes
 from agent.core.limit.watch import LastResort
 from model.pod.pod import Pod
 
 _BLOCKED_SECONDS = (10.0, 300.0)
 _FAILED_SECONDS = (1.0, 30.0)
 """First and longest wait before a pod is asked to go again; it doubles in between."""
+_USUAL_GRACE_SECONDS = 30.0
+"""Kubernetes' default."""
 _DRIFT_SECONDS = 0.5
 """A clock that is merely corrected moves less from one tick to the next."""
 
@@ -61,18 +63,21 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         terminating = {uid for uid, victim in self.record.pending.items() if victim.until_seconds > now}
         return frozenset(terminating | {uid for uid, refusal in self.refused.items() if refusal.until_seconds > now})
 
-    def terminating(self, known: TickFacts) -> tuple[Pod, ...]:
+    def terminating(self, known: TickFacts, *, urgent: bool = False) -> tuple[Pod, ...]:
         """Pods whose end is believed in: what they still hold counts as freed."""
         if not self.record.pending and not self.ending:
             return ()
-        return tuple(pod for pod in known.pods if self._believed(pod, known))
+        return tuple(pod for pod in known.pods if self._believed(pod, known, urgent))
 
-    def _believed(self, pod: Pod, known: TickFacts) -> bool:
+    def _believed(self, pod: Pod, known: TickFacts, urgent: bool) -> bool:
         now = known.observation.at_seconds
         victim = self.record.pending.get(pod.uid)
         if victim is not None:
             return victim.until_seconds > now
         since, grace = self.ending.get(pod.uid), known.strategy.grace_seconds(pod.spec.grace_seconds)
+        if not may_hurry(pod):
+            # Its owner chose the grace, and nobody of us may shorten it.
+            grace = 0.0 if urgent else min(grace, _USUAL_GRACE_SECONDS)
         return since is not None and since + ending_seconds(grace, memory_bytes(known.observation, pod.uid)) > now
 
     def _with(self, pending: Mapping[str, PendingVictim]) -> EvictionMemory:

@@ -12,6 +12,7 @@ from agent.core.observe.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit
 from model.node import Node
 from model.pod.pod import Pod
+from model.qos import QoSClass
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MID_CPU
 from model.strategy import EvictionStrategy
@@ -73,6 +74,11 @@ def exceeds_limit(pod: Pod, held_bytes: int) -> bool:
     everyone = (*pod.spec.containers, *pod.spec.init_containers)
     limited = bool(everyone) and all(container.limits[BATCH_MEMORY] for container in everyone)
     return limited and held_bytes > pod.spec.limits[BATCH_MEMORY]
+
+
+def may_hurry(pod: Pod) -> bool:
+    """Whether we may ask for its end within a moment once memory is short: best effort's alone, and no static pod."""
+    return pod.colocation.qos_label is QoSClass.BE and pod.cgroup_uid in ("", pod.uid)
 
 
 def ending_seconds(grace_seconds: float, held_bytes: int) -> float:

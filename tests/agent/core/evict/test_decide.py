@@ -156,6 +156,18 @@ def test_who_somebody_else_deletes_for_a_year_frees_nothing() -> None:
     assert names(play.tick(FULL, 602.0)) == ["evict b"]
 
 
+def test_an_online_pod_that_its_owner_deletes_slowly() -> None:
+    """It chose the grace, and nobody of us may shorten it: it is believed for Kubernetes' own, and while memory hurries
+    for no longer than giving it back takes."""
+    play = Play(online("slow", 3072, grace_seconds=YEAR, deleting=True), batch("b", 1024))
+    assert reason(play, FULL, 0.0) is reason(play, FULL, 31.0) is Reason.EVICTION_PENDING
+    assert names(play.tick(FULL, 32.0)) == ["evict b"]
+    play = Play(online("slow", 3072, grace_seconds=YEAR, deleting=True), batch("b", 1024))
+    urgent = {"node_pressure": THRASHING}
+    assert names(play.tick(FULL, 0.0, look=urgent)) == []
+    assert names(play.tick(FULL, 2.0, look=urgent)) == ["evict b"]
+
+
 HURRIED: dict[str, tuple[Holding, EvictionStrategy, list[str]]] = {
     "of best effort": (batch("a", 1024, deleting=True), EvictionStrategy(), ["evict a"]),
     "online": (online("a", 1024, deleting=True), EvictionStrategy(), []),
