@@ -104,17 +104,23 @@ class Killer:
         return reached
 
     def _thaw(self, cgroup: str, processes: set[int]) -> None:
-        """From the pod's own cgroup down to those that the processes are in."""
+        """From the pod's own cgroup down: those of its cgroups that are looked into, and all that the processes are in.
+
+        A path that is longer than the kernel tells is found by looking, one among too many by what a process tells.
+        """
         if self._freezer is None or not self._freezer.is_dir():
             return
+        top = str(self._freezer / cgroup.lstrip("/"))
+        with reachable_folders(top, _MOST_FOLDERS) as looked_into:
+            for folder in looked_into:
+                _thawed(folder.path)
         frozen: dict[str, None] = {}
         for path in {self._cgroup_of(process, _FREEZER) for process in processes}:
             if _is_in(path, cgroup):
                 steps = path.removeprefix(cgroup).split("/")
-                frozen |= dict.fromkeys(cgroup + "/".join(steps[: depth + 1]) for depth in range(len(steps)))
-        for path in sorted(frozen, key=lambda each: each.count("/")):
-            with contextlib.suppress(OSError):
-                (self._freezer / path.lstrip("/") / "freezer.state").write_text("THAWED")
+                frozen |= dict.fromkeys("/".join(steps[: depth + 1]) for depth in range(len(steps)))
+        for below in sorted(frozen, key=lambda each: each.count("/")):
+            _thawed(top + below)
 
     def _members(self, cgroup: str) -> set[int]:
         found: set[int] = set()
@@ -167,6 +173,11 @@ class Killer:
             return bool(int(fields[6]) & _PF_KTHREAD)
         except (OSError, ValueError, IndexError):
             return False
+
+
+def _thawed(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        Path(folder, "freezer.state").write_text("THAWED")
 
 
 def _is_in(path: str, cgroup: str) -> bool:

@@ -129,24 +129,39 @@ def test_more_cgroups_than_are_looked_into(tree: Tree) -> None:
 @needs_cgroups
 @pytest.mark.kernel
 @pytest.mark.skipif(not (ROOT / "freezer").is_dir(), reason="needs the v1 freezer")
-def test_a_process_that_froze_itself_ends() -> None:
-    """In a v1 cgroup that it made below its own, where a signal waits for as long as it is frozen."""
+@pytest.mark.parametrize(("names", "beside"), [(["ice"], 0), (["ice"], 400), (["i" * 250] * 18, 0)])
+def test_a_process_that_froze_itself_ends(names: list[str], beside: int) -> None:
+    """In a v1 cgroup that it made below its own, where a signal waits for as long as it is frozen: beside hundreds of
+    others, and deeper than a path may be long."""
     tree = Tree(*HIERARCHIES["v1"])
     frozen = tree.start("besteffort/poda/c")
-    ice = ROOT / "freezer" / f"{tree.layout.root}/besteffort/poda/c/ice".lstrip("/")
-    ice.mkdir(parents=True)
+    base = ROOT / "freezer" / tree.layout.root.split("/")[1]
+    container = ROOT / "freezer" / f"{tree.layout.root}/besteffort/poda/c".lstrip("/")
+    container.mkdir(parents=True)
+    for number in range(beside):
+        (container / f"{number:04}").mkdir()
+    down = [os.open(container, os.O_RDONLY)]
+    for name in names:
+        os.mkdir(name, dir_fd=down[-1])
+        down.append(os.open(name, os.O_RDONLY, dir_fd=down[-1]))
+    here = f"/proc/self/fd/{down[-1]}"
     try:
-        (ice / "cgroup.procs").write_text(str(frozen.pid))
-        (ice / "freezer.state").write_text("FROZEN")
-        assert until(lambda: (ice / "freezer.state").read_text().strip() == "FROZEN")
+        Path(here, "cgroup.procs").write_text(str(frozen.pid))
+        Path(here, "freezer.state").write_text("FROZEN")
+        assert until(lambda: Path(here, "freezer.state").read_text().strip() == "FROZEN")
         assert tree.killer(tree.pod("besteffort/poda")) == 1
         assert until(lambda: frozen.poll() == -9), "it is still frozen"
     finally:
-        (ice / "freezer.state").write_text("THAWED")
+        Path(here, "freezer.state").write_text("THAWED")
         tree.remove()
-        base = ROOT / "freezer" / tree.layout.root.split("/")[1]
-        for folder in (ice, *list(ice.parents)[: len(ice.parts) - len(base.parts)]):
+        for above, below, name in zip(down[-2::-1], down[:0:-1], reversed(names), strict=True):
+            os.close(below)
+            os.rmdir(name, dir_fd=above)
+        os.close(down[0])
+        for folder in (*container.glob("[0-9]*/"), container, *container.parents):
             folder.rmdir()
+            if folder == base:
+                break
 
 
 @needs_cgroups
