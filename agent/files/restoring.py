@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Mapping
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from agent.core.limit.steps import steps
-from agent.core.observe.knobs import is_of_kubelet, value_of
+from agent.core.observe.knobs import IDLE_FILE, is_of_kubelet, value_of
 from agent.core.observe.observation import Absence, Knob, Missing
 from agent.files.controlfiles import ControlFiles, KnobText
 from model.fault import KernelFault
 
 log = structlog.get_logger()
+
+_WEIGHTS = ("cpu.shares", "cpu.weight")
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -64,7 +68,7 @@ def put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Miss
         text = held.text
     if isinstance(held, KnobText) and held.text != text:
         try:
-            files.put_text(knob, text)
+            _put(files, knob, text)
         except OSError as refused:
             error = refused.strerror or str(refused)
         held = files.held(knob)
@@ -77,6 +81,20 @@ def put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Miss
     if was != text:
         log.info("restored", path=str(files.path(knob)), was=was, now=text)
     return ""
+
+
+def _put(files: ControlFiles, knob: Knob, text: str) -> None:
+    """The kernel takes no weight of a cgroup that is idle, which whoever is root in a container may make its own.
+
+    Raises OSError.
+    """
+    try:
+        files.put_text(knob, text)
+    except OSError as refused:
+        if refused.errno != errno.EINVAL or knob.file not in _WEIGHTS:
+            raise
+        files.put_text(replace(knob, file=IDLE_FILE), "0")
+        files.put_text(knob, text)
 
 
 def _counted(originals: Mapping[Knob, str], before: Mapping[Knob, KnobText | Missing]) -> Restored:

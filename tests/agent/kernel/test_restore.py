@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.edge.executor import KnobExecutor
+from agent.files.statefile import StateFile
 from tests.agent.kernel.life import Life
 from tests.agent.kernel.v1_tree import MOUNT, V1Tree, needs_two_cpus, needs_v1
 
@@ -88,6 +90,18 @@ def test_an_agent_that_did_nothing_changes_nothing(tree: V1Tree, tmp_path: Path)
     life.executor.readings(tree.knobs.all)
     life.executor.lower(tree.quota(), 5000)
     assert tree.snapshot() == before and not (tmp_path / "agent.json").exists()
+
+
+def test_a_container_that_made_itself_idle(tree: V1Tree, tmp_path: Path) -> None:
+    """The kernel takes no weight of it then; root in a container may write its own cgroup's files on v1."""
+    executor = KnobExecutor(MOUNT, StateFile(tmp_path / "agent.json"))
+    shares = tree.shares("podp/c")
+    executor.remember(shares)
+    tree.say({shares: 77, replace(shares, file="cpu.idle"): 1})
+    with pytest.raises(OSError, match="Invalid argument"):
+        tree.say({shares: 2})
+    executor.restore()
+    assert tree.said(shares) == ["1024"]
 
 
 def test_a_child_that_nobody_knows_of(tree: V1Tree, tmp_path: Path) -> None:
