@@ -14,6 +14,9 @@ from agent.core.observe.usage import NodeUsage
 from model.pod.pod import Pod
 from model.strategy import SuppressStrategy
 
+MOST_WATCHED = 64
+"""Between ticks the kernel watches each by a descriptor and a trigger of its own."""
+
 
 class StallMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before; `tracks` by cgroup."""
@@ -48,13 +51,15 @@ def online_stalls(
     """Without usage everything stays as it is; without suppression or best effort there is nothing to cut."""
     if not facts.strategy.enable or _absent(observation, usage):
         return StallMemory(), OnlineStalls()
-    found = stall_sources(facts.layout, observation, usage, facts.pods, facts.strategy)
+    now = observation.monotonic_seconds
+    apart = state.relief.disregards(facts.layout.burstable, now)
+    found = stall_sources(facts.layout, observation, usage, facts.pods, facts.strategy, root_disregarded=apart)
     if usage is None or facts.cut_range is None:
-        return state, OnlineStalls(online=_trusted(found, state.relief, observation.monotonic_seconds))
+        return state, OnlineStalls(online=_trusted(found, state.relief, state.tracks, now))
     tracks = stall_tracks(state.tracks, found, observation.monotonic_seconds)
     told = stall_signals(tracks, found, usage, facts.pods, facts.strategy)
     after, relief = relieve(state.relief, told, facts.cut_range, observation.monotonic_seconds, facts.cut_us)
-    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, observation.monotonic_seconds))
+    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, tracks, now))
 
 
 def _absent(observation: Observation, usage: NodeUsage | None) -> bool:
@@ -62,6 +67,11 @@ def _absent(observation: Observation, usage: NodeUsage | None) -> bool:
     return usage is not None and not observation.places.best_effort and usage.best_effort.last.cpu_millis == 0
 
 
-def _trusted(found: tuple[StallSource, ...], relief: ReliefMemory, now: float) -> tuple[str, ...]:
-    """Without those that wait whatever best effort gets: they would wake the brake for nothing."""
-    return tuple(source.cgroup for source in found if not relief.disregards(source.cgroup, now))
+def _trusted(
+    found: tuple[StallSource, ...], relief: ReliefMemory, tracks: Mapping[str, StallTrack], now: float
+) -> tuple[str, ...]:
+    """Without those that wait whatever best effort gets: they would wake the brake for nothing. The root, then who
+    waited most."""
+    trusted = [source for source in found if not relief.disregards(source.cgroup, now)]
+    trusted.sort(key=lambda each: (not each.is_root, -tracks[each.cgroup].ratio if each.cgroup in tracks else 0.0))
+    return tuple(source.cgroup for source in trusted[:MOST_WATCHED])

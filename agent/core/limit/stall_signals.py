@@ -1,7 +1,8 @@
 """Stall signals of online pods: the CPU pressure of their cgroups, and how often their own limits throttle them.
 
 Not the node's own pressure: it counts best effort's waiting too. Nor that of a pod that its own limit throttles; while
-there is one below the burstable root, or a batch pod, its pods are looked at one by one.
+there is one below the burstable root, or a batch pod, its pods are looked at one by one. So they are where the root's
+word is disregarded: one pod that always waits would speak for all others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from model.pod.pod import Pod
 from model.qos import KubernetesQoS
 from model.strategy import SuppressStrategy
 
-MOST_SOURCES = 64
+MOST_SOURCES = 1024
+"""Four times as many as a kubelet takes."""
 _SHORTEST_SECONDS = 0.5
 _SLOW_TURN_SECONDS = 10.0
 """Pressure of pods is read in turn; what moved since the reading before moved in at least this long."""
@@ -52,9 +54,11 @@ def stall_sources(
     usage: NodeUsage | None,
     pods: Iterable[Pod] | None,
     strategy: SuppressStrategy,
+    *,
+    root_disregarded: bool = False,
 ) -> tuple[StallSource, ...]:
     """The burstable root, where all pods below it may speak, and single pods; Guaranteed ones have no root of their
-    own. At most 64."""
+    own."""
     if strategy.online_stall_pct is None:
         return ()
     throttled = usage.throttled_ratio if usage else {}
@@ -65,7 +69,8 @@ def stall_sources(
     alone = [
         pod
         for pod in placed
-        if able[pod.uid] and not (together and pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE)
+        if able[pod.uid]
+        and (root_disregarded or not (together and pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE))
     ]
     alone.sort(key=lambda pod: (pod.status.kubernetes_qos is not KubernetesQoS.GUARANTEED, pod.key))
     root = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
+from agent.core.limit.online_stalls import MOST_WATCHED, OnlineStalls, StallFacts, StallMemory, online_stalls
 from agent.core.limit.stall_relief import CutRange
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import CgroupPressure, CgroupSample, Places, Stall
+from agent.core.observe.observation import CgroupPressure, CgroupSample, Places, PodPlace, Stall
 from model.strategy import SuppressStrategy
 
 BURSTABLE = "/kubepods/burstable"
@@ -67,3 +67,45 @@ def test_who_waits_anyway_is_not_watched(build: Any) -> None:
     assert "burstable pods waiting 50% of the time" in stalls.relief.disregarded
     assert online_stalls(state, waiting(build, 13, total), None, facts())[1].online == ()
     assert online_stalls(state, waiting(build, 999, total), None, facts())[1].online == (BURSTABLE,)
+
+
+def played(build: Any, pods: list[Any], ratios: Any, seconds: int, throttled: dict[str, float] | None = None) -> Any:
+    """Ticks in which each pod waits for its share of the time, and the root for the largest of these."""
+    state, stalls, totals, root = StallMemory(), OnlineStalls(), dict.fromkeys((p.uid for p in pods), 0), 0
+    places = Places({pod.uid: PodPlace(f"{BURSTABLE}/pod{pod.uid}") for pod in pods}, ("/kubepods/besteffort/podx",))
+    cuts, read = list[bool](), dict[str, int]()
+    for at in range(seconds):
+        now = {pod.uid: ratios(pod.name, at) for pod in pods}
+        root += int(1_000_000 * max(now.values()))
+        totals = {uid: total + int(1_000_000 * now[uid]) for uid, total in totals.items()}
+        # Pods are read in turn.
+        read = dict(totals) if at % 10 == 0 else read
+        waits = {uid: CgroupPressure(cpu_some=Stall(total_us=us)) for uid, us in read.items()}
+        samples = {uid: CgroupSample(0, 0, pressure=pressure) for uid, pressure in waits.items()}
+        seen = build.seen(
+            float(at),
+            pods=samples,
+            places=places,
+            burstable=CgroupSample(0, 0, pressure=CgroupPressure(cpu_some=Stall(total_us=root))),
+        )
+        told = StallFacts(Layout("/kubepods"), SuppressStrategy(online_stall_pct=10), tuple(pods), GRIP)
+        state, stalls = online_stalls(state, seen, build.usage(throttled_ratio=throttled or {}), told)
+        cuts.append(stalls.relief.cap_us is not None)
+    return stalls, cuts
+
+
+def test_one_pod_that_always_waits_does_not_speak_for_others(build: Any) -> None:
+    """Its word is disregarded once cutting did not help it; another pod's, which waits later, is not."""
+    pods = [build.pod("greedy"), build.pod("web")]
+    _, cuts = played(build, pods, lambda name, at: 1.0 if name == "greedy" else 0.9 * (at >= 60), 120)
+    assert not any(cuts[50:60]) and any(cuts[60:85])
+
+
+def test_no_pod_is_left_out_by_its_name(build: Any) -> None:
+    """Nor by the number of those before it; of all the kernel watches those that waited most."""
+    pods = [build.pod(f"a{number:03}") for number in range(100)] + [build.pod("web")]
+    stalls, cuts = played(
+        build, pods, lambda name, at: 0.9 * (name == "web" and at >= 5), 25, throttled={pods[0].uid: 0.2}
+    )
+    assert any(cuts) and len(stalls.online) == MOST_WATCHED
+    assert stalls.online[0] == f"{BURSTABLE}/pod{pods[-1].uid}"
