@@ -101,8 +101,11 @@ def amounts_of(
     Source: k8s.io/component-helpers/resource (UseStatusResources), KEP-1287, KEP-5419.
     """
     told = {item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
-    refused = any(each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ())
+    pending = [each.reason for each in status.conditions or () if each.type == "PodResizePending"]
+    refused = "Infeasible" in pending
     counts: _Counted = min if least else _refused if refused else max
+    # Of a container that never ran a kubelet tells neither word: what is wanted may be what was refused.
+    untold = refused or (least and bool(pending))
 
     changed = []
 
@@ -117,7 +120,11 @@ def amounts_of(
         return found
 
     def container(asked: Container, source: objects.Container) -> Container:
-        return resized(asked, source.resources, told.get(source.name), f"{where}: status of container {source.name}")
+        status = told.get(source.name)
+        if pending and (status is None or (status.allocated_resources is None and status.resources is None)):
+            changed.append(True)
+            return _without(asked) if untold else asked
+        return resized(asked, source.resources, status, f"{where}: status of container {source.name}")
 
     whole = _asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container("")
     return WrittenAmounts(
@@ -165,6 +172,12 @@ def _resized(
     counted = {name: counts(asked.requests[name], *(each[name] for each in held)) for name in _RESIZED}
     named = {name: amount for name, amount in counted.items() if amount or name in asked.requests}
     return msgspec.structs.replace(asked, requests=ResourceVector({**asked.requests.amounts, **named}))
+
+
+def _without(asked: Container) -> Container:
+    """Nothing of what may be resized."""
+    kept = {name: amount for name, amount in asked.requests.amounts.items() if name not in _RESIZED}
+    return msgspec.structs.replace(asked, requests=ResourceVector(kept))
 
 
 def _asked(source: objects.Resources | None, name: str, field: str) -> Container:

@@ -127,6 +127,19 @@ RESIZED: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
         0,
         0,
     ),
+    "of a container that never ran, refused": (LARGE, {"conditions": [INFEASIBLE]}, 0, 0),
+    "of one that waits to run, refused": (
+        LARGE,
+        {"conditions": [INFEASIBLE], "containerStatuses": [{"name": "c"}]},
+        0,
+        0,
+    ),
+    "of one that waits to run, deferred": (
+        LARGE,
+        {"conditions": [DEFERRED], "containerStatuses": [{"name": "c"}]},
+        2000,
+        4 * GI,
+    ),
     "one larger and one smaller, refused": (
         {"cpu": 1000, "memory": 1},
         {"conditions": [INFEASIBLE], "containerStatuses": [told("c", LARGE, LARGE)]},
@@ -159,6 +172,7 @@ LEAST: dict[str, tuple[dict[str, Any], dict[str, Any], int | None]] = {
     "larger, deferred": (LARGE, {"conditions": [DEFERRED], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
     "larger, not in force yet": (LARGE, {"containerStatuses": [told("c", LARGE, SMALL)]}, 100),
     "larger, refused": (LARGE, {"conditions": [INFEASIBLE], "containerStatuses": [told("c", SMALL, SMALL)]}, 100),
+    "of one that waits to run": (LARGE, {"conditions": [DEFERRED], "containerStatuses": [{"name": "c"}]}, 0),
     "added": (LARGE, {"containerStatuses": [told("c", {"memory": "4Gi"}, {"memory": "4Gi"})]}, 0),
     "added, promised not told": (LARGE, {"containerStatuses": [told("c", None, {"memory": "4Gi"})]}, 0),
     "added, promised already": (LARGE, {"containerStatuses": [told("c", LARGE, {"memory": "4Gi"})]}, 0),
@@ -172,7 +186,7 @@ def test_what_a_pod_has_for_certain(wanted: dict[str, Any], status: dict[str, An
     """The least of what is wanted, promised and in force, told of pods that are resized alone."""
     body = {"spec": {"containers": [asks(wanted)]}, "status": status}
     found = core_objects.pod(msgspec.convert(body, objects.Pod)).spec
-    assert (found.certain and found.certain[CPU]) == millis
+    assert (None if found.certain is None else found.certain[CPU]) == millis
 
 
 WHOLE: dict[str, tuple[dict[str, Any], int]] = {
