@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import TypeAlias
 
 from model.queue import ROOT_QUEUE, Cell, Queue, QueueOrder
 from model.reason import Reason
@@ -19,15 +20,20 @@ from scheduler.core.preemption.queue_rules import QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
+from scheduler.core.queues.book import Balance
 from scheduler.core.queues.headroom import CAPACITY, Shortage
 from scheduler.core.queues.policy import QueuePolicy
-from scheduler.core.queues.shares import ShareRules, Shares, fair_shares, known_cells
-from scheduler.core.queues.tree import QueueTree, tree_of
+from scheduler.core.queues.shares import Shares, fair_shares, known_cells
+from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
+from scheduler.core.snapshot.podclass import PodClass
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.job_rules import JobRules, ruleless
 from scheduler.steps.queue_standings import own_demand
+
+_Own: TypeAlias = tuple[Cell, int, Balance]
+"""A cell, what a queue says is its own of it, and how the queue stands there."""
 
 
 class QueueQuotas:
@@ -46,7 +52,8 @@ class QueueQuotas:
         self._ruleless: frozenset[str] = frozenset()
         self._lines: dict[str, list[Candidate]] = {}
         self._history: UsageHistory | None = None
-        self._nominal: dict[str, tuple[tuple[Cell, int], ...]] = {}
+        self._nominal: dict[str, tuple[_Own, ...]] = {}
+        self._alike: dict[tuple[PodClass, int], dict[Cell, int]] = {}
 
     @property
     def quota(self) -> TurnQuota | None:
@@ -60,15 +67,17 @@ class QueueQuotas:
         if changed:
             self._known, self.tree = queues, tree_of(queues)
             self._ruleless = ruleless(self.tree)
-            self._nominal = _nominal(self.tree, self.policy.rules)
             ledger.open_book(None)
         if queues and self.policy.enable:
             self._capacity = self._available(snapshot)
             if self.quota is None or not self._capacity.keys() <= self._cells:
-                ledger.open_book(QueueBook(self._books()))
+                quota = self._books()
+                self._nominal = _nominal(quota)
+                ledger.open_book(QueueBook(quota))
         if self.quota is not None:
             self.quota.begin(self._capacity, self._shares)
             self._lines.clear()
+            self._alike.clear()
             self._observe(now)
             self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
         return changed
@@ -103,11 +112,22 @@ class QueueQuotas:
 
     def _borrows(self, queue: str, candidate: Candidate) -> bool:
         """Whether the queue would have more than it says is its own; one whose own is its share never does so."""
-        quota, own = self.quota, self._nominal.get(queue)
-        if quota is None or own is None:
+        own = self._nominal.get(queue)
+        if own is None:
             return False
-        asked = amounts_of(candidate)
-        return any(cell in asked and quota.used(queue, cell) + asked[cell] > amount for cell, amount in own)
+        asked = self._amounts(candidate)
+        return any(cell in asked and balance.used + asked[cell] > amount for cell, amount, balance in own)
+
+    def _amounts(self, candidate: Candidate) -> Mapping[Cell, int]:
+        """`amounts_of`, worked out once a turn for pods that are alike."""
+        sets = candidate.workload.pod_sets
+        if len(sets) != 1:
+            return amounts_of(candidate)
+        alike = (candidate.classes[0], sets[0].count)
+        found = self._alike.get(alike)
+        if found is None:
+            self._alike[alike] = found = amounts_of(candidate)
+        return found
 
     def _observe(self, now: float) -> None:
         """What queues use is remembered where shares are of use over time."""
@@ -161,7 +181,7 @@ class QueueQuotas:
         if quota is None or queue == ROOT_QUEUE or candidate.needed >= candidate.pending:
             return candidate
         own = self._own_claim(candidate)
-        if not quota.short(queue, amounts_of(candidate), own):
+        if not quota.short(queue, self._amounts(candidate), own):
             return candidate
         sets = candidate.workload.pod_sets
         kept = self._needed(candidate)
@@ -247,12 +267,12 @@ class QueueQuotas:
         queue = candidate.governed_by
         return self._rules is not None and queue not in (ROOT_QUEUE, *self._ruleless) and self._rules.never(candidate)
 
-    def _asked(self, candidate: Candidate) -> dict[Cell, int]:
+    def _asked(self, candidate: Candidate) -> Mapping[Cell, int]:
         """What it must have at once: all members it needs, or one of those above its minimum."""
         needed = candidate.needed
         if not needed:
             return cells_of(candidate.classes[0])
-        return amounts_of(candidate if needed >= candidate.pending else needed_only(self._snapshot, candidate))
+        return self._amounts(candidate if needed >= candidate.pending else needed_only(self._snapshot, candidate))
 
     def _needed(self, candidate: Candidate) -> list[int]:
         """How many pods of each set it needs."""
@@ -277,11 +297,12 @@ def _never(quota: TurnQuota, queue: str, asked: Mapping[Cell, int]) -> tuple[Sho
     return tuple(each for each in quota.potential_short(queue, asked) if each.bound != CAPACITY)
 
 
-def _nominal(tree: QueueTree, rules: ShareRules) -> dict[str, tuple[tuple[Cell, int], ...]]:
-    """What queues say is their own, cell by cell; without those that say nothing."""
+def _nominal(quota: TurnQuota) -> dict[str, tuple[_Own, ...]]:
+    """What queues say is their own, without those that say nothing."""
     found = {}
-    for name, queue in tree.queues.items():
-        own = tuple((cell, own) for cell, quota in queue.cells.items() if (own := rules.nominal(quota)) is not None)
+    for name, queue in quota.tree.queues.items():
+        said = ((cell, quota.rules.nominal(of)) for cell, of in queue.cells.items())
+        own = tuple((cell, amount, quota.balance(name, cell)) for cell, amount in said if amount is not None)
         if own:
             found[name] = own
     return found

@@ -102,8 +102,14 @@ class Book:
         own = line[0]
         own.inside += amount
         for above in line[1:]:
-            own.used += amount
-            gone = own.gone_with(own.used, own.inside + own.below)
+            own.used = used = own.used + amount
+            gone = own.inside + own.below  # what follows is `gone_with`, at the cost of no call
+            if gone < own.kept:
+                gone = own.kept
+            if own.most is not None and gone > own.most:
+                gone = own.most
+            if gone < used:
+                gone = used
             if gone != own.gone:
                 above.below += gone - own.gone
                 own.gone = gone
@@ -117,16 +123,18 @@ class Book:
         line = self._lines.get(path[0]) or self._line(path)
         keeping, own = self._keeping, line[0]
         for above in line[1:]:
-            if own.ceiling is not None and asked > own.ceiling - own.used:
+            used = own.used
+            if own.ceiling is not None and asked > own.ceiling - used:
                 return False
             if keeping:
-                asked += _reserved(above, own)
+                asked += above.below + above.inside - above.used - own.gone + used  # `reserved`
             own = above
         return capacity is None or asked <= capacity - own.used
 
     def reserved(self, parent: str, child: str) -> int:
         """What the child's siblings keep for themselves and do not use."""
-        return _reserved(self.of(parent), self.of(child))
+        above, own = self.of(parent), self.of(child)
+        return above.below + above.inside - above.used - own.gone + own.used
 
     def _line(self, path: tuple[str, ...]) -> tuple[Balance, ...]:
         """The balances along a path; those of queues that are not known are made."""
@@ -135,7 +143,3 @@ class Book:
             [balances.get(name) or balances.setdefault(name, Balance()) for name in path]
         )
         return line
-
-
-def _reserved(above: Balance, own: Balance) -> int:
-    return above.below + above.inside - above.used - own.gone + own.used

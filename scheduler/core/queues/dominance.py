@@ -16,7 +16,7 @@ from scheduler.core.queues.tree import QueueTree
 
 
 class Dominance:
-    """Kept for each node until its path is charged. `measure` gives other keys in place of shares of this moment."""
+    """A node's key is kept until its path is charged. `measure` gives other keys in place of shares of this moment."""
 
     def __init__(self, tree: QueueTree, cells: Iterable[Cell], book_of: Callable[[Cell], Book]) -> None:
         self.measure: Callable[[str], ShareKey] | None = None
@@ -28,7 +28,6 @@ class Dominance:
         self._bits = 0
         self._by_resource: Sequence[tuple[str, int, tuple[Book, ...]]] | None = None
         self._balances: dict[str, tuple[tuple[int, tuple[Balance, ...]], ...]] = {}
-        self._shares: dict[str, Share] = {}
         self._keys: dict[str, ShareKey] = {}
 
     def renew(self, capacity: Amounts) -> None:
@@ -49,22 +48,17 @@ class Dominance:
         """All totals may be others now."""
         self._by_resource = None
         self._balances.clear()
-        self._shares.clear()
         self._keys.clear()
 
     def charged(self, path: Iterable[str]) -> None:
         """What these nodes use has changed."""
         for node in path:
-            self._shares.pop(node, None)
             self._keys.pop(node, None)
 
     def share(self, node: str) -> Share:
         """Of what it uses, not divided by its weight."""
-        found = self._shares.get(node)
-        if found is None:
-            amounts = {name: sum(book.of(node).used for book in books) for name, _, books in self._resources()}
-            self._shares[node] = found = dominant_share(amounts, self._totals)
-        return found
+        amounts = {name: sum(book.of(node).used for book in books) for name, _, books in self._resources()}
+        return dominant_share(amounts, self._totals)
 
     def key(self, node: str) -> ShareKey:
         """As its share divided by its weight, beside those of other nodes at the same moment."""

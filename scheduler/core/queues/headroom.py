@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import msgspec
 
 from model.queue import ROOT_QUEUE, Cell, CellStanding
-from scheduler.core.queues.book import Book, Claim
+from scheduler.core.queues.book import Balance, Book, Claim
 from scheduler.core.queues.dominance import Dominance
 from scheduler.core.queues.lending import Holding, Lending, lending
 from scheduler.core.queues.reclaimable import may_lose, why_not_reclaim
@@ -163,6 +163,10 @@ class Quota:
         own = self.entitled(node, cell)
         return own is not None and held > own
 
+    def balance(self, node: str, cell: Cell) -> Balance:
+        """How the node stands in the cell at every moment, to be read."""
+        return self._book(cell).of(node)
+
     def dominant_share(self, node: str) -> Share:
         """Of used and nominated, not divided by the weight; flavours of a resource count together."""
         return self.dominance.share(node)
@@ -210,8 +214,8 @@ class Quota:
         if without:
             with self.as_if_gone(without):
                 return self.short(queue, amounts)
-        path, amounts = self.tree.path(queue), self.counted(amounts)
-        if all(self._fits(path, cell, amount) for cell, amount in amounts.items() if amount > 0):
+        amounts = self.counted(amounts)
+        if self._fit(self.tree.path(queue), amounts):
             return ()
         return _shortages(amounts, [self.headroom(queue, cell) for cell in _asked(amounts)])
 
@@ -325,12 +329,15 @@ class Quota:
                     least = Headroom(cell, node, left, bound)
         return least
 
-    def _fits(self, path: tuple[str, ...], cell: Cell, asked: int) -> bool:
+    def _fit(self, path: tuple[str, ...], amounts: Amounts) -> bool:
         """Whether `headroom` has so much, without a word on what binds; most work fits."""
         if self._choosy and not self._choosy.keys().isdisjoint(path):
-            room = self.headroom(path[0], cell).amount
-            return room is None or asked <= room
-        return self._book(cell).fits(path, asked, self.capacity.get(cell))
+            rooms = ((self.headroom(path[0], cell).amount, asked) for cell, asked in amounts.items() if asked > 0)
+            return all(room is None or asked <= room for room, asked in rooms)
+        for cell, asked in amounts.items():
+            if asked > 0 and not self._book(cell).fits(path, asked, self.capacity.get(cell)):
+                return False
+        return True
 
     def _bounds(self, node: str, cell: Cell, idle: bool) -> Iterator[tuple[str, int]]:
         queue = self.tree.queues.get(node)
