@@ -198,7 +198,8 @@ SCHEDULER = MetricTable(
         _of_training(
             _histogram(
                 "training_job_scheduling_duration_seconds",
-                "Time from a job's creation to its placement, result scheduled, or to its timeout, result timeout.",
+                "Time from a job's creation to its placement, result scheduled, or to its timeout, result timeout, by "
+                "its owner's kind, other where that is none of those known.",
                 "queue",
                 "job_type",
                 "result",
@@ -206,7 +207,12 @@ SCHEDULER = MetricTable(
             )
         ),
         _of_training(
-            _gauge("training_job_queue_length", "Jobs that wait, by queue and priority.", "queue", "priority")
+            _gauge(
+                "training_job_queue_length",
+                "Jobs that wait, by queue, (none) where there is no such queue, and priority.",
+                "queue",
+                "priority",
+            )
         ),
         _of_training(
             _gauge(
