@@ -49,7 +49,7 @@ class Cycle:
         self.quotas = QueueQuotas(cache, self.backlog, settings.queues)
         self._holds = CapacityHolds(cache, self.backlog, self.quotas, settings)
         self._admission = GangAdmission(cache, self.quotas)
-        self._statuses = GangStatuses(cache, self._admission.admits)
+        self._statuses = GangStatuses(cache, self._admission.admits, self._admission.in_turn)
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
         self._aside: set[WorkloadId] = set()
@@ -104,7 +104,7 @@ class Cycle:
 
     def next_due(self) -> float | None:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
-        sources = (self.backlog, self._waiting, self._holds)
+        sources = (self.backlog, self._waiting, self._holds, self._admission)
         return min((due for source in sources if (due := source.next_due()) is not None), default=None)
 
     def _ranking(self, now: float) -> Ranking:
@@ -227,7 +227,7 @@ class Cycle:
             try:
                 waits_on = self._waits_on(memo, candidate, now)
                 placing = None if waits_on else self._try(turn, working, candidate, memo, now)
-                attempts.looked_at(candidate, tried=not waits_on)
+                attempts.looked_at(candidate, tried=not waits_on, questions=self.quotas.questions.take())
                 self._aside.discard(candidate.subject)
             except Exception as error:
                 attempts.looked_at(candidate, tried=True)

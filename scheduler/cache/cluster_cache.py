@@ -42,6 +42,7 @@ from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.charge import ChargeChange as LedgerChange
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.ledger.taken import taken_of
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.queueing.news import News, NewsKind, freed, freed_by, node_news, released
 from scheduler.core.snapshot.podclass import KnownClasses, class_of, pod_traits_of
@@ -222,7 +223,7 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod = self._in_queue(self._as_placed(core_objects.pod(source, self.gangs.defaults)))
+            pod, group_queue = self._in_queue(self._as_placed(core_objects.pod(source, self.gangs.defaults)))
             pod_class, pod_traits = self._classes.shared(class_of(pod)), pod_traits_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
@@ -236,6 +237,7 @@ class ClusterCache:
         if record is None or record.pod != pod:
             told_before = record.condition_message if record is not None else ""
             before, record = record, PodRecord(pod, pod_class, pod_traits, told_before, pod.status.nominated_node)
+            record.group_queue = group_queue
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.condition_message = told or record.condition_message
@@ -248,25 +250,35 @@ class ClusterCache:
         colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms(), cpus=None)
         return msgspec.structs.replace(pod, spec=spec, colocation=colocation)
 
-    def _in_queue(self, pod: Pod) -> Pod:
-        """With the queue that it waits in, which its PodGroup or its namespace may say."""
-        queue = self.queues.queue_of(pod, self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "")
-        if queue == pod.spec.queue:
-            return pod
-        return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, queue=queue))
+    def _in_queue(self, pod: Pod) -> tuple[Pod, str]:
+        """With the queue that it waits in, which its PodGroup or its namespace may say, and what its PodGroup says.
+
+        A pod that is charged keeps the queue that it and its PodGroup named when that began: else quota that it uses
+        were given back by a word.
+        """
+        group, record = self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", self._pods.get(pod.uid)
+        spec = pod.spec
+        if record is not None and self.ledger.charge(pod.uid) is not None:
+            group, settled = record.group_queue or group, record.pod.spec
+            if (spec.named_queue, spec.local_queue) != (settled.named_queue, settled.local_queue):
+                spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
+                pod = msgspec.structs.replace(pod, spec=spec)
+        queue = self.queues.queue_of(pod, group)
+        if queue != spec.queue:
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, queue=queue))
+        return pod, group
 
     def _queue_again(self, records: Iterable[PodRecord]) -> None:
-        """Pods that may be in another queue by what their PodGroup, their namespace or the queue says, and their
-        charges."""
+        """Pods that may be in another queue by what their PodGroup or their namespace says, and their charges."""
         for record in records:
-            pod = self._in_queue(record.pod)
-            moved = pod is not record.pod
-            if moved:
-                record.pod = pod
-                self._touch(pod)
-            charge, queue = self.ledger.charge(pod.uid), self.queues.charged_to(pod)
-            if charge is not None and (moved or charge.queue != queue):
-                after = msgspec.structs.replace(charge, pod=pod, queue=queue)
+            pod, record.group_queue = self._in_queue(record.pod)
+            if pod is record.pod:
+                continue
+            record.pod = pod
+            self._touch(pod)
+            charge = self.ledger.charge(pod.uid)
+            if charge is not None:
+                after = msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
                 self.ledger.apply([LedgerChange(pod.uid, after)])
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
@@ -303,10 +315,11 @@ class ClusterCache:
             record.pod_class,
             record.pod_traits,
             pod,
-            self.queues.charged_to(pod),
+            pod.spec.queue,
             PlacementState.BOUND,
         )
-        charge = Charge(*own, subject, self.gangs.priority_of(pod), pod.colocation.bound_cpus)
+        priority = self.gangs.priority_of(pod)
+        charge = self._as_taken(Charge(*own, subject, priority, pod.colocation.bound_cpus))
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
         for change in undo:
@@ -316,6 +329,20 @@ class ClusterCache:
                 self._add_news(freed(released(change.charge, charge)))
                 if change.charge.cpus not in (None, charge.cpus):
                     self._add_news(News(NewsKind.CPUS))
+
+    def _as_taken(self, charge: Charge) -> Charge:
+        """With what of it counts to queues."""
+        taken = taken_of(charge, self.ledger.charge(charge.uid), self.nodes.get(charge.node), self.ledger.nodes)
+        return charge if taken == charge.taken else msgspec.structs.replace(charge, taken=taken)
+
+    def _recount(self, node: str) -> None:
+        """The node came, went or lists other resources: what its pods take of the cluster is another amount."""
+        for uid in sorted(self._on_node.get(node, ())):
+            charge = self.ledger.charge(uid)
+            if charge is None or (after := self._as_taken(charge)) == charge:
+                continue
+            self.ledger.apply([LedgerChange(uid, after)])
+            self._add_news(freed_by(charge.counted))
 
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
@@ -394,8 +421,7 @@ class ClusterCache:
         name = source.metadata.name
         self._changed_nodes.add(name)
         if kind is ChangeKind.DELETED:
-            self.nodes.pop(name, None)
-            self.offers.forget(name)
+            self._without_node(name)
             self._refusals.settled(f"Node {name}")
             self.loads.forget(name)
             return
@@ -414,16 +440,21 @@ class ClusterCache:
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
 
     def _refuse_node(self, source: objects.Node, fault: ConfigurationFault) -> None:
-        name = source.metadata.name
-        self.nodes.pop(name, None)
+        self._without_node(source.metadata.name)
+        self._refusals.add(f"Node {source.metadata.name}", source.metadata, str(fault))
+
+    def _without_node(self, name: str) -> None:
         self.offers.forget(name)
-        self._refusals.add(f"Node {name}", source.metadata, str(fault))
+        if self.nodes.pop(name, None) is not None:
+            self._recount(name)
 
     def _judged(self, node: Node) -> None:
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
         self._changed_nodes.add(node.name)
-        self._add_news(node_news(before, node))
+        self._add_news(node_news(before, node, lambda: self.ledger.nodes.get(node.name, {})))
+        if before is None or before.allocatable.amounts.keys() != node.allocatable.amounts.keys():
+            self._recount(node.name)
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"

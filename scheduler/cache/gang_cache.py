@@ -17,7 +17,6 @@ from kube.dialects.gangs.volcano import volcano_gang
 from kube.informer import Change, ChangeKind
 from model.pod.pod import Pod
 from model.priority import PriorityClass
-from model.queue import DEFAULT_QUEUE
 from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
@@ -94,16 +93,18 @@ class GangCache:
         return record.gang.queue if record else ""
 
     def unadmitted(self) -> tuple[GangRecord, ...]:
-        """PodGroups of Volcano that wait for room in their queue, by key; those with a problem wait for its end."""
-        found = self._records[GangSource.VOLCANO]
-        waiting = (found[key] for key in sorted(found) if found[key].volcano_status.phase in _UNADMITTED)
-        return tuple(each for each in waiting if not each.gang.spec.problem and self.get(each.gang.key) is each)
+        """PodGroups of Volcano that wait for room in their queue, oldest first; those with a problem wait for its
+        end.
+        """
+        found = self._records[GangSource.VOLCANO].values()
+        waiting = [each for each in found if each.volcano_status.phase in _UNADMITTED and not each.gang.spec.problem]
+        waiting.sort(key=lambda each: (each.gang.created_seconds, each.gang.key))
+        return tuple(each for each in waiting if self.get(each.gang.key) is each)
 
-    def admitted(self, queue: str) -> tuple[Gang, ...]:
-        """Gangs of Volcano in a queue whose pods may be made, and do not run yet."""
+    def admitted(self) -> Iterable[Gang]:
+        """Gangs of Volcano whose pods may be made, and do not run yet."""
         records = self._records[GangSource.VOLCANO].values()
-        found = (each for each in records if (each.gang.queue or DEFAULT_QUEUE) == queue)
-        return tuple(each.gang for each in found if each.volcano_status.phase is VolcanoPhase.INQUEUE)
+        return (each.gang for each in records if each.volcano_status.phase is VolcanoPhase.INQUEUE)
 
     def of_class(self) -> frozenset[str]:
         """The gangs that take their priority from a PriorityClass by its name."""

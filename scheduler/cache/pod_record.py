@@ -17,6 +17,7 @@ class PodRecord(msgspec.Struct):
     """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
 
     `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
+    `group_queue` is the queue that its PodGroup named when it was seen last before it had a node.
     """
 
     pod: Pod
@@ -25,6 +26,7 @@ class PodRecord(msgspec.Struct):
     condition_message: str = ""
     nominated: str = ""
     unserved: tuple[Unserved, ...] = ()
+    group_queue: str = ""
 
     @property
     def named(self) -> NamedObject:

@@ -18,7 +18,7 @@ from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, 
 from kube.informer import Change, ChangeKind
 from model.pod.pod import Pod
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Queue
-from scheduler.core.queues.admission_rules import barred
+from scheduler.core.queues.admission_rules import counts_to
 from scheduler.core.queues.tree import QueueTree, tree_of
 
 _Refuse = Callable[[str, objects.Metadata, str], None]
@@ -40,7 +40,9 @@ class QueueCache:
         self._objects: dict[str, QueueObject] = {}
         self._in_force: dict[str, QueueObject] = {}
         self._by_namespace: dict[str, str] = {}
-        self._tree = tree_of(())
+        self._rules: dict[str, tuple[object, ...]] = {}
+        self._tree: QueueTree | None = None
+        self._counted: dict[tuple[str, str], bool] = {}
 
     def reads(self, item: object) -> bool:
         """Whether objects of this kind belong here."""
@@ -75,17 +77,27 @@ class QueueCache:
         return self._in_force.get(name)
 
     def queue_of(self, pod: Pod, group: str = "") -> str:
-        """The queue that a pod waits in; `group` is the one that its PodGroup names."""
+        """The queue that a pod waits in, or counts to; `group` is the one that its PodGroup names.
+
+        A pod with a node may have got it from its author. It counts to a queue that is not for its namespace no more
+        than if it named none; where not even that one is for it, to the root's.
+        """
         local = pod.spec.local_queue
         known = local if local in self._in_force else ""
-        return resolved(known or pod.spec.named_queue, group, pod.namespace, self._by_namespace)
+        named = resolved(known or pod.spec.named_queue, group, pod.namespace, self._by_namespace)
+        if not pod.spec.node_name or self._counts(named, pod.namespace):
+            return named
+        others = (resolved("", "", pod.namespace, self._by_namespace), DEFAULT_QUEUE)
+        return next((queue for queue in others if self._counts(queue, pod.namespace)), ROOT_QUEUE)
 
-    def charged_to(self, pod: Pod) -> str:
-        """The queue of a pod that is on a node; the root where its own, or one above it, is not for its namespace.
-
-        Such a pod never came there by us, or says since it was placed that it is another queue's.
-        """
-        return ROOT_QUEUE if barred(self._tree, pod.spec.queue, pod.namespace) else pod.spec.queue
+    def _counts(self, queue: str, namespace: str) -> bool:
+        if not self._rules or (queue != DEFAULT_QUEUE and queue not in self._in_force):
+            return True
+        known = self._counted.get((queue, namespace))
+        if known is None:
+            self._tree = self._tree or tree_of(self.queues())
+            known = self._counted[queue, namespace] = counts_to(self._tree, queue, namespace)
+        return known
 
     def apply(self, change: Change[Any]) -> None:
         """Take in one change."""
@@ -103,12 +115,12 @@ class QueueCache:
             self._in_force[found.name] = found  # with the status that was written since
 
     def _choose(self) -> None:
-        before = (self._in_force.keys(), self._by_namespace, _rules(self._tree))
+        names, places, rules = self._in_force.keys(), self._by_namespace, self._rules
         self._in_force = in_force(self._objects.values())
         self._by_namespace = by_namespace(self._in_force.values())
-        self._tree = tree_of(self.queues())
+        self._rules, self._tree, self._counted = _rules(self.queues()), None, {}
         self.changed = True
-        self.moved |= before != (self._in_force.keys(), self._by_namespace, _rules(self._tree))
+        self.moved |= names != self._in_force.keys() or places != self._by_namespace or rules != self._rules
         for each in self._objects.values():
             self._tell(each)
 
@@ -126,9 +138,11 @@ class QueueCache:
             self._settled(found.where)
 
 
-def _rules(tree: QueueTree) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Parent and namespaces of each queue, by which it is told whose pods count to it."""
-    return {name: (tree.parent(name), queue.admission.namespaces) for name, queue in tree.queues.items()}
+def _rules(queues: tuple[Queue, ...]) -> dict[str, tuple[object, ...]]:
+    """What says of which namespaces pods count to which queue; empty where all count everywhere."""
+    if not any(queue.admission.namespaces for queue in queues):
+        return {}
+    return {queue.name: (queue.parent, queue.admission.namespaces) for queue in queues}
 
 
 def _said(found: QueueObject | None) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -20,12 +20,19 @@ from scheduler.steps.turn import GangCondition, GangEvent, GangStatusWrite, Turn
 class GangStatuses:
     """Of the gangs that have a PodGroup; what is told is taken as written.
 
-    `admits` is whether a gang's queue has room for what it needs at least.
+    `admits` is whether a gang's queue has room for what it needs at least, `in_turn` of which of those that wait that
+    is asked.
     """
 
-    def __init__(self, cache: ClusterCache, admits: Callable[[Gang], bool] = lambda gang: True) -> None:
+    def __init__(
+        self,
+        cache: ClusterCache,
+        admits: Callable[[Gang], bool] = lambda gang: True,
+        in_turn: Callable[[Sequence[GangRecord]], Sequence[GangRecord]] = lambda waiting: waiting,
+    ) -> None:
         self._cache = cache
         self._admits = admits
+        self._in_turn = in_turn
 
     def status(self, part: GangPart, since: float, now: float) -> Turn:
         """What differs by now; `since` is when the gang was found bound in part, 0 where it was not."""
@@ -50,7 +57,7 @@ class GangStatuses:
     def admitted(self) -> Turn:
         """PodGroups of Volcano whose queue has room by now: their pods may be made."""
         turn = Turn()
-        for record in self._cache.gangs.unadmitted():
+        for record in self._in_turn(self._cache.gangs.unadmitted()):
             if self._admits(record.gang):
                 record.volcano_status = msgspec.structs.replace(record.volcano_status, phase=VolcanoPhase.INQUEUE)
                 turn.gang_statuses.append(GangStatusWrite(record.named, record.volcano_status))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from model.queue import QueueAdmission, QueueState
+from model.queue import ROOT_QUEUE, QueueAdmission, QueueState
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.queue_book import QueueBook
-from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, gpus_of, refusal
+from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, gpus_of, refusal, refused_for_ever
 from scheduler.core.queues.tree import QueueTree
+
+_MOST_RESOURCES = 128
 
 
 class JobRules:
-    """Of one turn. Where a queue takes but so many jobs those that run count, then those that wait by their age."""
+    """Of one turn. Where a queue takes but so many jobs those that run count, then those that wait by their age, but
+    for those that it never takes.
+    """
 
     def __init__(self, tree: QueueTree, book: QueueBook, waiting: Iterable[Candidate]) -> None:
         self._tree = tree
@@ -31,12 +35,7 @@ class JobRules:
             if name in self._tree.queues and self._tree.queues[name].admission.max_jobs is not None
         ]
         before = {name: self._before(name, candidate.subject) for name in limited}
-        return refusal(self._tree, queue, _facts(candidate), before)
-
-    def never(self, candidate: Candidate) -> bool:
-        """Whether a rule refuses it for ever: it takes nobody's place, holds up nobody and has no share."""
-        against = refusal(self._tree, candidate.governed_by, _facts(candidate), {})
-        return against is not None and against.terminal
+        return refusal(self._tree, queue, _facts(self._tree, candidate), before)
 
     def _before(self, node: str, subject: WorkloadId) -> int:
         """How many jobs in and below a queue count before this one; none where it runs already."""
@@ -50,9 +49,8 @@ class JobRules:
     def _line(self, queues: frozenset[str]) -> dict[WorkloadId, int]:
         """The places of jobs that wait and have nothing running, the oldest 0."""
         running = {job for name in queues for job in self._book.jobs(name)}
-        named = (each for each in self._waiting if each.governed_by in queues and each.subject not in running)
-        own = (each for each in named if not self.never(each))
-        line = sorted(own, key=lambda each: (each.workload.created_seconds, each.workload.uid))
+        own = [each for each in self._waiting if each.governed_by in queues and each.subject not in running]
+        line = sorted(admissible(self._tree, own), key=lambda each: (each.workload.created_seconds, each.workload.uid))
         return {each.subject: place for place, each in enumerate(line)}
 
 
@@ -66,9 +64,46 @@ def ruleless(tree: QueueTree) -> frozenset[str]:
     return frozenset(name for name in tree.top_down if tree.leaf(name) and all(map(plain, tree.path(name)[:-1])))
 
 
-def _facts(candidate: Candidate) -> JobFacts:
-    workload = candidate.workload
+def admissible(tree: QueueTree, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that no rule of their queue refuses for ever."""
+    return [each for each in candidates if not never_taken(tree, each)]
+
+
+def never_taken(tree: QueueTree, candidate: Candidate) -> bool:
+    """Whether a rule of its queue, or of one above it, refuses it for ever, or its pods name too many resources."""
+    queue = candidate.governed_by
+    if queue != ROOT_QUEUE and too_many_resources(candidate):
+        return True
+    if not any(_has_rules(tree, name) for name in tree.path(queue)):
+        return False
+    return refused_for_ever(tree, queue, _facts(tree, candidate)) is not None
+
+
+def too_many_resources(candidate: Candidate) -> str:
+    """What a job is told whose pods name more resources than queues count; empty where they do not.
+
+    Whoever makes a pod may name tens of thousands, and each question about quota goes through all of them.
+    """
+    most = max((len(pod_class.request) for pod_class in candidate.classes), default=0)
+    return (
+        f"a pod of it names {most} resources, and queues count up to {_MOST_RESOURCES}"
+        if most > _MOST_RESOURCES
+        else ""
+    )
+
+
+def _has_rules(tree: QueueTree, name: str) -> bool:
+    return name in tree.queues and tree.queues[name].admission != QueueAdmission()
+
+
+def _facts(tree: QueueTree, candidate: Candidate) -> JobFacts:
+    """GPUs are counted where they are limited: their author chooses how many resources pods name."""
+    path, workload = tree.path(candidate.governed_by), candidate.workload
+    namespace = workload.key.partition("/")[0]
+    limits = (tree.queues[name].admission.max_gpus_per_job for name in path if name in tree.queues)
+    if all(limit is None for limit in limits):
+        return JobFacts(namespace, workload.priority)
     shapes = [Replicas(pods.request.amounts, pods.count) for pods in workload.pod_sets]
     if workload.bound and shapes:
         shapes.append(Replicas(shapes[0].request, workload.bound))
-    return JobFacts(workload.key.partition("/")[0], workload.priority, gpus_of(shapes))
+    return JobFacts(namespace, workload.priority, gpus_of(shapes))

@@ -16,8 +16,9 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.ledger.queue_book import QueueBook, add, cells, cells_of
 from scheduler.core.preemption.demand import cut, needed_only
-from scheduler.core.preemption.queue_rules import QueueRules, joined
+from scheduler.core.preemption.queue_rules import Questions, QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.never_fits import never_fits
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
 from scheduler.core.queues.book import Balance
@@ -29,7 +30,7 @@ from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.podclass import PodClass
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
-from scheduler.steps.job_rules import JobRules, ruleless
+from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
 
 _Own: TypeAlias = tuple[Cell, int, Balance]
@@ -37,11 +38,15 @@ _Own: TypeAlias = tuple[Cell, int, Balance]
 
 
 class QueueQuotas:
-    """By the queues of the cache; `quota` is None while there is but the default one, and where queues are off."""
+    """By the queues of the cache; `quota` is None while there is but the default one, and where queues are off.
+
+    `questions` counts those about what queues may lose.
+    """
 
     def __init__(self, cache: ClusterCache, backlog: Backlog, policy: QueuePolicy) -> None:
         self.policy = policy
         self.tree = tree_of(())
+        self.questions = Questions()
         self._cache = cache
         self._backlog = backlog
         self._known: tuple[Queue, ...] = ()
@@ -51,6 +56,7 @@ class QueueQuotas:
         self._rules: JobRules | None = None
         self._ruleless: frozenset[str] = frozenset()
         self._lines: dict[str, list[Candidate]] = {}
+        self._firsts: dict[str, Candidate] = {}
         self._history: UsageHistory | None = None
         self._nominal: dict[str, tuple[_Own, ...]] = {}
         self._alike: dict[tuple[PodClass, int], dict[Cell, int]] = {}
@@ -78,24 +84,31 @@ class QueueQuotas:
             self.quota.begin(self._capacity, self._shares)
             self._lines.clear()
             self._alike.clear()
+            self._firsts.clear()
             self._observe(now)
             self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
         return changed
 
     def ordered(self, candidates: Iterable[Candidate], ranking: Ranking) -> Iterator[Candidate]:
-        """Candidates, next one first: work that no queue governs, then that of queues by their shares."""
+        """Candidates, next one first: work that no queue governs, then that of queues by their shares, then what its
+        queue refuses for ever, which is told so.
+        """
         quota = self.quota
         if quota is None:
             yield from in_order(candidates, lambda queue: 0, ranking)
             return
-        outside, governed = list[Candidate](), list[Candidate]()
+        outside, governed, refused = list[Candidate](), list[Candidate](), list[Candidate]()
         for candidate in candidates:
-            (outside if candidate.governed_by == ROOT_QUEUE else governed).append(candidate)
+            if candidate.governed_by == ROOT_QUEUE:
+                outside.append(candidate)
+            else:
+                (refused if self._never_taken(candidate) else governed).append(candidate)
         yield from in_order(outside, lambda queue: 0, ranking)
         share_of = quota.dominance.key if self.policy.fair_sharing else lambda queue: 0
         borrows_of = self._borrows if self._nominal else None
         tournament = Tournament(share_of, self.tree, borrows_of, revision=lambda: quota.revision)
         yield from in_order(governed, tournament, ranking)
+        yield from in_order(refused, lambda queue: 0, ranking)
 
     def _books(self) -> TurnQuota:
         """Of the cells that nodes or queues have: a book is opened again where a node comes with another."""
@@ -161,6 +174,8 @@ class QueueQuotas:
             return None
         if quota is None:
             return None if queue in self.tree.queues else self._unknown(queue)
+        if endless := too_many_resources(candidate):
+            return QueueRefusal(Reason.QUEUE_REFUSES_JOB, endless)
         against = self._rules.refused(candidate) if self._rules is not None and queue not in self._ruleless else None
         if against is not None:
             missing = against.reason is Reason.QUEUE_NOT_FOUND
@@ -173,7 +188,7 @@ class QueueQuotas:
 
     def admissible(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Without those that their queue refuses for ever: whoever names a queue is no job of it by that alone."""
-        return (each for each in candidates if not self._refused_for_ever(each))
+        return (each for each in candidates if not self._never_taken(each))
 
     def within(self, candidate: Candidate) -> Candidate:
         """As many of its waiting pods as there is quota for, those it needs among them."""
@@ -208,7 +223,8 @@ class QueueQuotas:
         short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
         contested = tuple(each.cell for each in short) or tuple(quota.counted(asked))
         strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
-        return QueueRules(quota, own, asked, before, contested, strategies, self.policy.reclaim_prod)
+        prod = self.policy.reclaim_prod
+        return QueueRules(quota, own, asked, before, contested, strategies, prod, self.questions)
 
     def may_reserve(self, candidate: Candidate) -> bool:
         """Whether room may be kept for it while it is the head of its queue."""
@@ -243,29 +259,36 @@ class QueueQuotas:
         if queue is None or queue.order is not QueueOrder.STRICT_FIFO:
             return None
         head = self._head(quota, queue.name)
-        if head is None or head.subject == candidate.subject:
+        if head is None or _by_time(candidate) <= _by_time(head):
             return None
         detail = f"queue {queue.name} goes strictly one after the other, and {head.subject.text} is before it"
         return QueueRefusal(Reason.QUEUE_ORDER, detail)
 
     def _head(self, quota: TurnQuota, queue: str) -> Candidate | None:
         """The first of a queue that waits still; one that can never run holds up nobody."""
+        first, waiting = self._firsts.get(queue), self._backlog.by_subject
+        if first is not None and first.subject in waiting:
+            return first
         line = self._lines.get(queue)
         if line is None:
             own = [each for each in self._backlog.candidates if each.governed_by == queue]
             line = self._lines[queue] = sorted(own, key=_by_time, reverse=True)
-        waiting = self._backlog.by_subject
-        while line and (line[-1].subject not in waiting or self._never(quota, line[-1])):
-            line.pop()
-        return line[-1] if line else None
+        while line:
+            first = line.pop()
+            if first.subject in waiting and not self._can_never_run(quota, first):
+                self._firsts[queue] = first
+                return first
+        return None
 
-    def _never(self, quota: TurnQuota, candidate: Candidate) -> bool:
-        """Whether its queue will not have it as queues are written."""
-        return self._refused_for_ever(candidate) or bool(_never(quota, candidate.governed_by, self._asked(candidate)))
+    def _can_never_run(self, quota: TurnQuota, candidate: Candidate) -> bool:
+        """Whether its queue refuses it for ever, may never have so much, or no node holds it even where it is empty."""
+        if self._never_taken(candidate) or _never(quota, candidate.governed_by, self._asked(candidate)):
+            return True
+        members = zip(candidate.classes, self._needed(candidate), strict=True)
+        return never_fits(self._snapshot, members)
 
-    def _refused_for_ever(self, candidate: Candidate) -> bool:
-        queue = candidate.governed_by
-        return self._rules is not None and queue not in (ROOT_QUEUE, *self._ruleless) and self._rules.never(candidate)
+    def _never_taken(self, candidate: Candidate) -> bool:
+        return never_taken(self.tree, candidate)
 
     def _asked(self, candidate: Candidate) -> Mapping[Cell, int]:
         """What it must have at once: all members it needs, or one of those above its minimum."""

@@ -28,7 +28,8 @@ def standings(
     With `parts` amounts are in so many parts of a base unit: decisions share out whole units, and who wants to know
     what a third of ten devices is asks for more of them.
     """
-    tree, candidates = quota.tree, tuple(waiting)
+    tree = quota.tree
+    candidates = tuple(waiting)
     pending = Counter(candidate.workload.queue for candidate in candidates)
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
     claimed = ledger.claimed(ClaimKind.NOMINATED)

@@ -80,7 +80,7 @@ class Waiting:
         self, candidate: Candidate, misfit: Misfit, outcome: PreemptionPlan | NoPreemption, now: float
     ) -> tuple[Turn, str]:
         """It fits nowhere, whatever came of preemption; with what its pods are told."""
-        self._backlog.park(candidate.subject, now, need=need_of(misfit.report))
+        self._backlog.park(candidate.subject, now, need=need_of(misfit.report, candidate.classes))
         self.timeouts.failed(candidate, now, self._holds.preempting.until(candidate.subject))
         quiet = isinstance(outcome, NoPreemption) and outcome.reason in UNDER_WAY
         verdict = explain.misfit(candidate, misfit, now, "" if quiet else text_of(outcome))
@@ -111,7 +111,7 @@ class Waiting:
 
     def as_before(self, candidate: Candidate, misfit: Misfit, now: float) -> None:
         """It fares as one like it in this turn, and says so already."""
-        self._backlog.park(candidate.subject, now, need=need_of(misfit.report))
+        self._backlog.park(candidate.subject, now, need=need_of(misfit.report, candidate.classes))
 
     def bind_failed(self, fact: facts.BindingReleased, now: float) -> Turn:
         """One back-off step a workload and turn, however many of its bindings failed."""

@@ -25,19 +25,19 @@ class Account:
         """Resource → amount in the name of a queue."""
         return self._queues.get(queue, {})
 
-    def add(self, nodes: Sequence[str], pod_class: PodClass, queue: str | None) -> None:
-        """One pod of the class more on each of `nodes`, which may repeat; None: in the name of no queue."""
+    def add(self, nodes: Sequence[str], pod_class: PodClass, queue: str, counted: PodClass | None = None) -> None:
+        """One pod of the class more on each of `nodes`, which may repeat; `counted` is what of it counts to the queue,
+        None: all.
+        """
         self.nodes.add(nodes, pod_class)
-        self._count(queue, pod_class, len(nodes))
+        self._count(queue, pod_class if counted is None else counted, len(nodes))
 
-    def remove(self, node: str, pod_class: PodClass, queue: str | None) -> None:
+    def remove(self, node: str, pod_class: PodClass, queue: str, counted: PodClass | None = None) -> None:
         """One pod of the class less."""
         self.nodes.remove(node, pod_class)
-        self._count(queue, pod_class, -1)
+        self._count(queue, pod_class if counted is None else counted, -1)
 
-    def _count(self, queue: str | None, pod_class: PodClass, number: int) -> None:
-        if queue is None:
-            return
+    def _count(self, queue: str, pod_class: PodClass, number: int) -> None:
         if self.told is not None:
             self.told(queue, pod_class, number)
         amounts = self._queues.setdefault(queue, {})

@@ -7,11 +7,13 @@ import msgspec
 from model.cpubinding import BoundCpus
 from model.placement import PlacementState
 from model.pod.pod import Pod
-from model.pod.status import PodPhase
 from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, governing
 from model.workload import WorkloadId
 from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
+
+NOTHING = PodClass(())
+"""What a pod takes that no node of the cluster has."""
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):
@@ -19,6 +21,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
     `subject` is its job where that is more than the pod's own gang (a gang group), None otherwise. `gang_priority` is
     its gang's own word on priority, None where the pod's counts. `cpus` are those of its own, None without any.
+    `taken` is what it takes of the cluster where that is not all that its class asks for (see `taken_of`).
     """
 
     uid: str
@@ -31,6 +34,17 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     subject: WorkloadId | None = None
     gang_priority: int | None = None
     cpus: BoundCpus | None = None
+    taken: PodClass | None = None
+
+    @property
+    def counted(self) -> PodClass:
+        """What of its amounts counts to queues, and to what no queue governs."""
+        return self.pod_class if self.taken is None else self.taken
+
+    @property
+    def counts(self) -> bool:
+        """Whether it takes anything of the cluster."""
+        return self.taken is not NOTHING
 
     @property
     def priority(self) -> int:
@@ -40,25 +54,10 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def governed_by(self) -> str:
-        """The queue that governs it; the root's where none does."""
-        own = governing(self.queue, online=self.pod is not None and not self.pod.colocation.below_prod)
-        return own if self.taken_in else ROOT_QUEUE
-
-    @property
-    def counted_to(self) -> str | None:
-        """The queue whose amounts it makes; None: those of no queue and not even of what work outside of queues has."""
-        return self.governed_by if self.taken_in else None
-
-    @property
-    def taken_in(self) -> bool:
-        """Whether we, another scheduler's Binding or its kubelet say that the pod belongs on its node.
-
-        Whoever makes a pod may name any node for it, one that does not exist or that has no such room.
-        """
-        if self.state is PlacementState.ASSUMED or self.pod is None:
-            return True
-        status = self.pod.status
-        return status.phase is not PodPhase.PENDING or bool(status.scheduled_seconds or status.started_seconds)
+        """The queue whose quota it counts to; the root's where no queue governs it, and for one that takes nothing."""
+        if not self.counts:
+            return ROOT_QUEUE
+        return governing(self.queue, online=self.pod is not None and not self.pod.colocation.below_prod)
 
     @property
     def evicting(self) -> bool:

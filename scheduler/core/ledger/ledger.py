@@ -165,9 +165,9 @@ class Ledger:
     def _charge(self, change: ChargeChange) -> ChargeChange:
         before = self._slots.pop(change.uid)
         if before is not None:
-            self._used.remove(before.node, before.pod_class, before.counted_to)
+            self._used.remove(before.node, before.pod_class, before.governed_by, before.taken)
             if before.evicting:
-                self.evicting.remove(before.node, before.pod_class, before.counted_to)
+                self.evicting.remove(before.node, before.pod_class, before.governed_by, before.taken)
             if self.book is not None:
                 self.book.went(before)
             if before.cpus is not None:
@@ -176,7 +176,8 @@ class Ledger:
         if change.charge is not None:
             self._assume((change.charge,))
             if change.charge.evicting:
-                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.counted_to)
+                now = change.charge
+                self.evicting.add((now.node,), now.pod_class, now.governed_by, now.taken)
         return ChargeChange(change.uid, before)
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
@@ -209,8 +210,8 @@ class Ledger:
         if max(self.nodes.classes, self.nodes.height) > _SLACK + 4 * len(self._slots):
             self.restart_table()
         self._slots.put_all(charges)
-        for (pod_class, queue), group in _alike(charges):
-            self._used.add([charge.node for charge in group], pod_class, queue)
+        for (pod_class, queue, taken), group in _alike(charges):
+            self._used.add([charge.node for charge in group], pod_class, queue, taken)
         if self.book is not None:
             self.book.came(charges)
         for charge in charges:
@@ -239,13 +240,18 @@ class Ledger:
             moves.extend(Move(charge.pod_traits, charge.node, count) for charge in charges)
 
 
-def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str | None], Sequence[Charge]]]:
-    """Charges by class and queue; mostly they are all alike."""
+_Kind: TypeAlias = tuple[PodClass, str, PodClass | None]
+"""The class, the queue, and what of the class counts to it."""
+
+
+def _alike(charges: Sequence[Charge]) -> Iterable[tuple[_Kind, Sequence[Charge]]]:
+    """Charges by what they take of whom; mostly they are all alike."""
     first = charges[0] if charges else None
-    queues = [charge.counted_to for charge in charges]
-    if first is not None and all(c.pod_class is first.pod_class for c in charges) and len(set(queues)) == 1:
-        return [((first.pod_class, queues[0]), charges)]
-    groups: dict[tuple[PodClass, str | None], list[Charge]] = {}
+    queues = [charge.governed_by for charge in charges]
+    kinds = {(id(charge.pod_class), id(charge.taken)) for charge in charges}
+    if first is not None and len(kinds) == 1 and len(set(queues)) == 1:
+        return [((first.pod_class, queues[0], first.taken), charges)]
+    groups: dict[_Kind, list[Charge]] = {}
     for charge, queue in zip(charges, queues, strict=True):
-        groups.setdefault((charge.pod_class, queue), []).append(charge)
+        groups.setdefault((charge.pod_class, queue, charge.taken), []).append(charge)
     return groups.items()

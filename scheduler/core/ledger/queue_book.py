@@ -59,9 +59,9 @@ class QueueBook:
     def came(self, charges: Iterable[Charge]) -> None:
         """These are charged from now on."""
         for charge in charges:
-            queue, job = charge.counted_to, charge.job
-            if queue is None:
+            if not charge.counts:
                 continue
+            queue, job = charge.governed_by, charge.job
             jobs = self._jobs.get(queue)
             if jobs is None:
                 self._jobs[queue] = jobs = {}
@@ -69,9 +69,9 @@ class QueueBook:
 
     def went(self, charge: Charge) -> None:
         """It is charged no more."""
-        queue, job = charge.counted_to, charge.job
-        if queue is None:
+        if not charge.counts:
             return
+        queue, job = charge.governed_by, charge.job
         jobs = self._jobs[queue]
         jobs[job] -= 1
         if not jobs[job]:

@@ -8,7 +8,8 @@ under its guarantee. Of online pods from koord-prod up only lower priority is, u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 
 import msgspec
@@ -20,6 +21,17 @@ from scheduler.core.queues.policy import FairPreemption
 
 Removed = Mapping[str, Mapping[Cell, int]]
 """By queue, what its work no longer takes."""
+
+
+class Questions(msgspec.Struct):
+    """How many losses were asked about, by which attempts are counted: whoever makes victims may make them small."""
+
+    asked: int = 0
+
+    def take(self) -> int:
+        """Those since the last call."""
+        asked, self.asked = self.asked, 0
+        return asked
 
 
 class QueueRules(msgspec.Struct, frozen=True, eq=False):
@@ -35,6 +47,7 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
     contested: tuple[Cell, ...]
     strategies: tuple[FairPreemption, ...] = ()
     reclaims_prod: bool = False
+    questions: Questions = msgspec.field(default_factory=Questions)
 
     @property
     def governed(self) -> bool:
@@ -60,13 +73,24 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
             why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
             return "" if why and self._by_share(victim_queue, {}) else why
 
-    def may_lose(self, queue: str, amounts: Mapping[Cell, int], lost: Removed) -> bool:
-        """Whether a queue may lose this besides what it and others have lost, who may be below one queue with it."""
-        with self.quota.as_if_gone(joined(self.before, lost)):
-            if not self.quota.may_lose(queue, amounts, self.own, self.contested):
-                return False
-            entitled = not self.quota.may_reclaim(self.own, self.asks, queue, self.contested)
-            return entitled or self._by_share(queue, amounts)
+    @contextmanager
+    def losing(self) -> Iterator[Losses]:
+        """Books within the block, in which queues lose one victim after the other; each costs what it has, however many
+        went before.
+        """
+        losses = Losses(self)
+        with self.quota.as_if_gone(self.before):
+            try:
+                yield losses
+            finally:
+                losses.undo()
+
+    def lawful(self, queue: str, amounts: Mapping[Cell, int]) -> bool:
+        """Whether a queue may lose this, by the books as they stand."""
+        if not self.quota.may_lose(queue, amounts, self.own, self.contested):
+            return False
+        entitled = not self.quota.may_reclaim(self.own, self.asks, queue, self.contested)
+        return entitled or self._by_share(queue, amounts)
 
     def _by_share(self, victim_queue: str, amounts: Mapping[Cell, int]) -> bool:
         """Whether a queue that has more than it is entitled to may take these amounts from one that has still more."""
@@ -86,6 +110,49 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
 
     def _share(self, node: str) -> Fraction:
         return self.quota.dominant_share(node).value / max(1, self.quota.tree.weight(node))
+
+
+class Losses:
+    """What queues have lost so far, besides what counts as gone already."""
+
+    def __init__(self, rules: QueueRules) -> None:
+        self._rules = rules
+        self._lost: dict[str, dict[Cell, int]] = {}
+
+    def lose(self, amounts: Removed) -> bool:
+        """Let queues lose this if each may, one after the other; else nothing changes."""
+        done: list[str] = []
+        self._rules.questions.asked += len(amounts)
+        for queue, own in amounts.items():
+            if not self._rules.lawful(queue, own):
+                for each in done:
+                    self._count(each, amounts[each], -1)
+                return False
+            self._count(queue, own, 1)
+            done.append(queue)
+        return True
+
+    def give_back(self, amounts: Removed) -> None:
+        """They have not lost this after all."""
+        for queue, own in amounts.items():
+            self._count(queue, own, -1)
+
+    def lacking(self, besides: Removed) -> tuple[Shortage, ...]:
+        """What the preemptor's queue still lacks once this is gone, too."""
+        rules = self._rules
+        return rules.quota.short(rules.own, rules.asks, besides) if rules.governed else ()
+
+    def undo(self) -> None:
+        """The books are as they were."""
+        for queue, amounts in self._lost.items():
+            self._rules.quota.charge(queue, amounts)
+        self._lost.clear()
+
+    def _count(self, queue: str, amounts: Mapping[Cell, int], sign: int) -> None:
+        self._rules.quota.charge(queue, amounts, -sign)
+        known = self._lost.setdefault(queue, {})
+        for cell, amount in amounts.items():
+            known[cell] = known.get(cell, 0) + sign * amount
 
 
 def joined(one: Removed, other: Removed) -> dict[str, dict[Cell, int]]:

@@ -55,16 +55,15 @@ def beyond(
     The cheapest jobs of a queue are counted first: lower priority, then younger. A gang without surplus counts whole.
     """
     out = np.zeros(len(reclaimed), bool)
-    for number in np.unique(residents.queues[reclaimed]).tolist() if rules is not None else ():
+    if rules is None:
+        return out
+    for number in np.unique(residents.queues[reclaimed]).tolist():
         slots = np.flatnonzero(reclaimed & (residents.queues == number)).tolist()
         name = residents.queue_names[number]
-        lost: dict[str, dict[Cell, int]] = {name: {}}
-        for unit in _units(residents, slots, gangs):
-            amounts = _amounts(residents, unit)
-            if rules is not None and rules.may_lose(name, amounts, lost):
-                add(lost[name], amounts)
-            else:
-                out[unit] = True
+        with rules.losing() as books:
+            for unit in _units(residents, slots, gangs):
+                if not books.lose({name: _amounts(residents, unit)}):
+                    out[unit] = True
     return out
 
 
@@ -73,7 +72,7 @@ def _amounts(residents: Residents, slots: list[int]) -> dict[Cell, int]:
     total: dict[Cell, int] = {}
     for charge in (residents.charges[slot] for slot in slots):
         if charge is not None:
-            add(total, cells_of(charge.pod_class))
+            add(total, cells_of(charge.counted))
     return total
 
 

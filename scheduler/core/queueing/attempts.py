@@ -22,6 +22,7 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
+_QUESTIONS = 64
 _ASKS = 2
 """Whoever makes a gang chooses how many of its members are asked for one by one."""
 _Group: TypeAlias = tuple[str, bool]
@@ -31,7 +32,8 @@ _Group: TypeAlias = tuple[str, bool]
 class TurnLimits(msgspec.Struct, frozen=True):
     """How many attempts a turn makes, and for how many workloads it evicts somebody.
 
-    A gang is one attempt more for every two further classes of unlike members, or members with terms about other pods.
+    A gang is one attempt more for every two further classes of unlike members, or members with terms about other pods,
+    and so is what takes back quota for every 64 pods that are looked at.
     `heads` is how many workloads of one queue it tries; None: as many as there are attempts.
     """
 
@@ -97,10 +99,11 @@ class Attempts:
         """It fits nowhere and may have no plan in this turn, so it keeps its place for the next."""
         self._postponed.add(subject)
 
-    def looked_at(self, candidate: Candidate, *, tried: bool) -> None:
-        """It had its turn, which counts where it was tried."""
+    def looked_at(self, candidate: Candidate, *, tried: bool, questions: int = 0) -> None:
+        """It had its turn, which counts where it was tried; so do many questions about what queues may lose for it."""
         subject = candidate.subject
         self._tried[candidate.governed_by] += 1
+        self._left -= questions // _QUESTIONS
         if tried and subject not in self._due:
             self._left -= _attempts_of(candidate)
         self._due.discard(subject)

@@ -62,6 +62,8 @@ def wake(parked: Parked, news: News | None = None) -> Parked:
         return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
     if not parked.need.served_by(news):
         return parked
+    if not parked.need.ended_by(news):
+        return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
     return msgspec.structs.replace(parked, woken=True, not_before_seconds=parked.since_seconds)
 
 

@@ -78,20 +78,38 @@ def refusal(tree: QueueTree, queue: str, job: JobFacts, jobs: Mapping[str, int])
     return (
         _unusable(tree, path)
         or next((found for each in path if (found := _in_state(each, QueueState.CLOSED))), None)
-        or next((found for each in path if (found := _refused(each, job))), None)
+        or refused_for_ever(tree, queue, job)
         or next((found for each in path if (found := _in_state(each, QueueState.HOLD))), None)
         or next((found for each in path if (found := _full(each, jobs.get(each.name, 0)))), None)
     )
 
 
-def barred(tree: QueueTree, queue: str, namespace: str) -> str:
-    """The queue, of this one and those above it, that is not for the namespace; empty where all are."""
-    path = (name for name in tree.path(queue) if name in tree.queues)
-    return next((name for name in path if not _welcomes(tree.queues[name].admission, namespace)), "")
+def refused_for_ever(tree: QueueTree, queue: str, job: JobFacts) -> Refusal | None:
+    """The rule of the queue, or of one above it, that only another job or another rule ends; None where there is none.
+
+    Such a job neither holds up others of its queue nor takes a place of theirs.
+    """
+    path = (tree.queues[name] for name in tree.path(queue) if name in tree.queues)
+    return next((found for each in path if (found := _refused(each, job))), None)
 
 
-def _welcomes(rules: QueueAdmission, namespace: str) -> bool:
-    return not rules.namespaces or namespace in rules.namespaces
+def counts_to(tree: QueueTree, queue: str, namespace: str) -> bool:
+    """Whether a pod of the namespace that has a node counts to the queue that it names, whoever gave it the node.
+
+    The rules of all queues on the path hold; of one that has others below it also theirs, since what counts there
+    leaves them less. A queue that is not known has no rules.
+    """
+    inside = tree.path(queue) if tree.leaf(queue) else (*tree.path(queue), *_below(tree, queue))
+    known = (tree.queues[name].admission.namespaces for name in inside if name in tree.queues)
+    return all(not namespaces or namespace in namespaces for namespaces in known)
+
+
+def _below(tree: QueueTree, queue: str) -> Iterable[str]:
+    waiting = [queue]
+    while waiting:
+        children = tree.children.get(waiting.pop(), ())
+        waiting.extend(children)
+        yield from children
 
 
 def _unusable(tree: QueueTree, path: list[Queue]) -> Refusal | None:
@@ -121,7 +139,7 @@ def _in_state(queue: Queue, state: QueueState) -> Refusal | None:
 def _refused(queue: Queue, job: JobFacts) -> Refusal | None:
     rules, name = queue.admission, f'queue "{queue.name}"'
     message = ""
-    if not _welcomes(rules, job.namespace):
+    if rules.namespaces and job.namespace not in rules.namespaces:
         message = f"{name} is for namespaces {', '.join(rules.namespaces)}, and the job is in {job.namespace}"
     elif rules.max_gpus_per_job is not None and job.gpus > rules.max_gpus_per_job:
         message = f"{name} takes at most {rules.max_gpus_per_job} GPUs a job, and the job asks for {job.gpus}"

@@ -12,6 +12,7 @@ from scheduler_builders import raw_node, raw_pod
 from kube import objects
 from kube.dialects.gangs import podgroups
 from kube.informer import Change, ChangeKind
+from model.queue import ROOT_QUEUE
 from model.resources import BATCH_CPU, BATCH_MEMORY
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
@@ -252,3 +253,96 @@ def test_a_gang_takes_its_priority_from_a_class() -> None:
     own = pod.spec.priority or 0
     assert (priority(7000), priority(8000)) == ((7000, 7000), (8000, 8000))
     assert priority(0, ChangeKind.DELETED) == (None, own)
+
+
+def feed(cache: ClusterCache, *items: object, kind: ChangeKind = ChangeKind.MODIFIED) -> None:
+    kinds = {objects.Pod: facts.PodSeen, objects.Node: facts.NodeSeen}
+    for item in items:
+        cache.apply(kinds.get(type(item), facts.ObjectSeen)(Change(kind, item)))  # type: ignore[arg-type]
+
+
+def test_a_pod_takes_of_the_cluster_what_its_node_has() -> None:
+    """Nothing without the node, nothing of what the node does not list; as nodes come, change and go."""
+    cache, gpu = ClusterCache(SchedulerSettings().served), "nvidia.com/gpu"
+    resources = objects.Resources({BATCH_CPU: "500", gpu: "1000"}, {BATCH_CPU: "500", gpu: "1000"})
+    pod = raw_pod(node_name="n1", phase="Running")
+    pod = msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, containers=[objects.Container("main", resources)])
+    )
+    amounts: dict[str, str | int | float] = {"pods": "110", BATCH_CPU: "1000", gpu: "8"}
+    with_gpus = msgspec.structs.replace(raw_node(), status=objects.NodeStatus(amounts, amounts))
+
+    def used() -> tuple[int, int]:
+        amounts = cache.ledger.used(ROOT_QUEUE)
+        return (amounts.get(BATCH_CPU, 0), amounts.get(gpu, 0))
+
+    feed(cache, pod)
+    assert used() == (0, 0) and cache.ledger.nodes["n1"][BATCH_CPU] == 500
+    feed(cache, raw_node())
+    assert used() == (500, 0)
+    feed(cache, with_gpus)
+    assert used() == (500, 1000)
+    feed(cache, raw_node(), kind=ChangeKind.DELETED)
+    assert used() == (0, 0)
+    cache.take_touched()
+    feed(cache, raw_node())
+    feed(cache, raw_node(), kind=ChangeKind.DELETED)
+    assert BATCH_CPU in cache.take_touched().news.resources
+    feed(cache, pod, kind=ChangeKind.DELETED)
+    assert used() == (0, 0)
+
+
+NAMES = {
+    "annotation of Volcano": ("annotations", "scheduling.volcano.sh/queue-name"),
+    "label of Koordinator": ("labels", "quota.scheduling.koordinator.sh/name"),
+    "label of Kueue": ("labels", "kueue.x-k8s.io/queue-name"),
+    "our label": ("labels", "sublet.dev/queue"),
+}
+
+
+@pytest.mark.parametrize(("where", "key"), NAMES.values(), ids=NAMES)
+def test_a_pod_with_a_node_keeps_the_queue_that_it_named(where: str, key: str) -> None:
+    """Another word gives no quota back that it uses; one that waits still moves."""
+    cache = ClusterCache(SchedulerSettings().served)
+    feed(cache, raw_node(), objects.Queue(objects.Metadata("team")), objects.Queue(objects.Metadata("other")))
+    feed(cache, raw_pod("a", node_name="n1", **{where: {key: "team"}}), raw_pod("b", **{where: {key: "team"}}))
+    for word in ({key: "other"}, {}):
+        feed(cache, raw_pod("a", node_name="n1", **{where: word}), raw_pod("b", **{where: word}))
+        cache.take_touched()
+        assert placed_in(cache, "a", "b") == ["team", word.get(key, "default")]
+
+
+def test_a_pod_with_a_node_keeps_the_queue_of_its_group() -> None:
+    """Whether its PodGroup names another or is deleted."""
+    cache, member = ClusterCache(SchedulerSettings().served), {"scheduling.k8s.io/group-name": "g"}
+
+    def group(queue: str) -> objects.VolcanoPodGroup:
+        return objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), {"queue": queue})
+
+    feed(cache, raw_node(), group("research"), raw_pod("a", annotations=member, node_name="n1"))
+    feed(cache, raw_pod("b", annotations=member), group("other"))
+    assert placed_in(cache, "a", "b") == ["research", "other"]
+    feed(cache, group("other"), kind=ChangeKind.DELETED)
+    feed(cache, objects.Queue(objects.Metadata("new")))
+    cache.take_touched()
+    assert placed_in(cache, "a", "b") == ["research", "default"]
+
+
+def test_a_pod_with_a_node_counts_to_no_queue_that_is_not_for_its_namespace() -> None:
+    """Its author may have named the node; the rules of queues are looked at again when they change."""
+    cache = ClusterCache(SchedulerSettings().served)
+    labels = {"sublet.dev/queue": "team"}
+    waits, runs = raw_pod("a", labels=labels), raw_pod("b", labels=labels, node_name="n1")
+
+    def for_these(*namespaces: str, name: str = "team") -> objects.Queue:
+        return objects.Queue(objects.Metadata(name, uid=name), {"admissionControl": {"namespaces": [*namespaces]}})
+
+    def queues(*changed: objects.Queue) -> list[str]:
+        feed(cache, *changed)
+        cache.take_touched()
+        return placed_in(cache, "a", "b")
+
+    feed(cache, raw_node(), waits, runs)
+    assert queues(for_these("other")) == ["team", "default"]
+    assert queues(for_these("other", "default")) == ["team", "team"]
+    assert queues(for_these("other"), for_these("other", name="default")) == ["team", ""]

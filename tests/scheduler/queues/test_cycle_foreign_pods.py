@@ -85,12 +85,12 @@ def test_nobody_is_evicted_for_what_others_put_into_the_queue() -> None:
 
 
 def test_a_queue_that_says_later_whom_it_is_for() -> None:
-    """What ran there of others counts to nobody's quota from then on, and does again without that rule."""
+    """What ran there of others counts as if it named none from then on, and to the queue again without that rule."""
     world = World().see(raw_node(batch_cpu="4000"), queue("team"), of("evil", running("theirs", "team")))
     world.turn()
     assert used(world, "team") == 500
     world.see(queue("team", **OURS)).turn()
-    assert used(world, "team") == 0
+    assert (used(world, "team"), used(world, "default")) == (0, 500)
     world.see(queue("team")).turn()
     assert used(world, "team") == 500
 
@@ -141,21 +141,18 @@ def test_resources_that_nobody_has_are_not_kept() -> None:
 
 
 def test_a_resource_that_a_node_brings_is_counted() -> None:
-    """Pods that had some of it before included."""
+    """Where it is the pod's own node, those that had some of it before included; another node's is no matter."""
     world = World().see(raw_node(batch_cpu="4000"), queue("team"))
     asks = {"example.com/fpga": "2"}
     source = running("p", "team")
     spec = msgspec.structs.replace(source.spec, containers=[objects.Container("main", objects.Resources(asks, asks))])
     world.see(msgspec.structs.replace(source, spec=spec)).turn()
-    node = raw_node(name="n2", batch_cpu="4000")
-    status = msgspec.structs.replace(
-        node.status,
-        allocatable={**(node.status.allocatable or {}), "example.com/fpga": "4"},
-        capacity={**(node.status.capacity or {}), "example.com/fpga": "4"},
-    )
-    world.see(msgspec.structs.replace(node, status=status)).turn()
-    found = {each.queue.name: each for each in world.cycle.standings()}
-    assert found["team"].cells[("", "example.com/fpga")].used == 2
+    for name, counted in (("n2", 0), ("n1", 2)):
+        amounts: dict[str, str | int | float] = {"pods": "110", BATCH: "4000", "example.com/fpga": "4"}
+        node = msgspec.structs.replace(raw_node(name=name), status=objects.NodeStatus(amounts, amounts))
+        world.see(node).turn()
+        found = {each.queue.name: each for each in world.cycle.standings()}
+        assert found["team"].cells[("", "example.com/fpga")].used == counted
 
 
 def test_a_pod_that_a_queue_is_not_for_is_no_job_of_it() -> None:

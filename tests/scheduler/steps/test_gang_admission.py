@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from queue_world import BATCH, cpu, queue
 from scheduler_builders import raw_node, raw_pod
@@ -30,7 +32,7 @@ def world(*items: Any, **spec: Any) -> World:
 
 
 def test_as_many_as_the_queue_may_have() -> None:
-    """In order of their names; who was admitted in this turn counts for the next."""
+    """By age, then by name; who was admitted in this turn counts for the next."""
     found = world(*(group(f"g{i}", 400) for i in range(3)), group("g9", 200))
     assert phases(found) == {
         "default/g0": "Inqueue",
@@ -54,17 +56,40 @@ def test_a_namespace_that_the_queue_is_not_for(phase: str) -> None:
     assert phases(found) == {"default/ours": "Inqueue", "evil/theirs": phase}
 
 
-def test_nobody_waits_for_ever_for_pods_that_are_not_made() -> None:
-    """Five minutes after it kept somebody out it does so no more; with a pod it goes on."""
-    found = world(group("first", 1000), group("second", 1000))
+@pytest.mark.parametrize("pods", [0, 1])
+def test_nobody_waits_for_ever_for_pods_that_are_not_made(pods: int) -> None:
+    """Five minutes after it kept somebody out it does so no more, whatever it makes of what it asked for."""
+    member = raw_pod("m", batch_cpu="100", annotations={"scheduling.k8s.io/group-name": "first"})
+    scheduler_gated = msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, scheduling_gates=[{}]))
+    found = world(group("first", 1000), group("second", 1000), *[scheduler_gated] * pods)
     found.turn(after=299.0)
     assert phases(found)["default/second"] == "Pending"
-    found.turn(after=2.0)
+    due = found.cycle.next_due()
+    assert due is not None and due <= found.clock.now + 1.0
+    found.turn(after=1.0)
     assert phases(found)["default/second"] == "Inqueue"
-    member = raw_pod("m", batch_cpu="100", annotations={"scheduling.k8s.io/group-name": "first"})
-    found = world(group("first", 1000), group("second", 1000), member)
-    found.turn(after=400.0)
-    assert phases(found)["default/second"] == "Pending"
+
+
+def test_who_waits_longest_comes_first() -> None:
+    """Whatever the names: one that is made again has no earlier turn."""
+    again, waits = group("a", 1000), group("z", 1000)
+    metadata = msgspec.structs.replace(again.metadata, creation_timestamp=datetime.fromtimestamp(50.0, UTC))
+    found = world(msgspec.structs.replace(again, metadata=metadata), waits)
+    assert phases(found) == {"default/a": "Pending", "default/z": "Inqueue"}
+
+
+def test_many_that_wait_have_their_turns() -> None:
+    """A turn looks at some; the others are due soon, until all had theirs."""
+    found = World().see(raw_node(batch_cpu="4000"), queue("team", quota={"hard": cpu(0)}))
+    found.see(*(group(f"g{i:03}", 1) for i in range(600))).turn()
+    found.see(queue("team", quota={"hard": cpu(1000)}))
+    for admitted in (256, 344, 600):
+        due = found.cycle.next_due()
+        assert due is not None and due <= found.clock.now + 1.0
+        found.turn(after=1.0)
+        assert list(phases(found).values()).count("Inqueue") == admitted
+    found.turn(after=1.0)
+    assert found.cycle.next_due() is None
 
 
 def test_resources_that_nobody_has() -> None:

@@ -6,16 +6,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from queue_world import BATCH, cpu, pod, queue
+from queue_world import BATCH, cpu, pod, queue, running
 from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
+from kube import objects
 from model.reason import Reason
 from scheduler.settings import QueueSettings, SchedulerSettings
 
 
 def world(*items: Any, **queues: Any) -> World:
     return World(SchedulerSettings(queues=QueueSettings(**queues))).see(raw_node(batch_cpu="4000"), *items)
+
+
+def selecting(source: objects.Pod, labels: dict[str, str]) -> objects.Pod:
+    return msgspec.structs.replace(source, spec=msgspec.structs.replace(source.spec, node_selector=labels))
 
 
 def test_a_gang_gets_as_many_members_as_there_is_quota_for() -> None:
@@ -48,7 +53,7 @@ def test_a_minimum_beyond_the_quota_is_placed_in_no_part() -> None:
 def test_what_a_first_that_does_not_fit_means_to_others(order: str, placed: set[str]) -> None:
     """In a strict queue they wait, also in the turns in which it rests; other queues go on."""
     found = world(queue("team", order=order), queue("other"))
-    found.see(raw_node(batch_cpu="1000"), pod("large", "team", batch_cpu="2000", created=1.0))
+    found.see(running("r", "", batch_cpu="3000"), pod("large", "team", batch_cpu="2000", created=1.0))
     found.see(pod("small", "team", batch_cpu="100", created=2.0), pod("o", "other", created=3.0))
     found.turn()
     found.turn(after=0.5)
@@ -59,11 +64,69 @@ def test_what_a_first_that_does_not_fit_means_to_others(order: str, placed: set[
         assert "small" in found.binder.assigned
 
 
-def test_a_first_that_can_never_run_holds_up_nobody() -> None:
-    """A strict queue goes on with the next."""
-    found = world(queue("team", order="StrictFIFO", quota={"hard": cpu(1000)}))
-    found.see(pod("never", "team", batch_cpu="2000", created=1.0), pod("next", "team", created=2.0)).turn()
+NEVER: dict[str, tuple[dict[str, Any], list[objects.Pod], str]] = {
+    "more than its queue may have": (
+        {"quota": {"hard": cpu(1000)}},
+        [pod("never", "team", batch_cpu="2000", created=1.0)],
+        'queue "team" can never have 2000',
+    ),
+    "a priority that its queue does not take": (
+        {"admissionControl": {"priorityRange": {"max": 6000}}},
+        [pod("never", "team", priority=6001, created=1.0)],
+        'queue "team" takes priorities up to 6000',
+    ),
+    "more than the largest node has": (
+        {},
+        [pod("never", "team", batch_cpu="4001", created=1.0)],
+        "what the cluster has",
+    ),
+    "a node that does not exist": (
+        {},
+        [selecting(pod("never", "team", created=1.0), {"zone": "lost"})],
+        "0/1 nodes",
+    ),
+    "more members than all nodes hold": (
+        {},
+        [pod(f"never{i}", "team", group="train", batch_cpu="1500", created=1.0) for i in range(3)],
+        "what the cluster has",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "never", "told"), NEVER.values(), ids=NEVER)
+def test_a_first_that_can_never_run_holds_up_nobody(spec: dict[str, Any], never: list[objects.Pod], told: str) -> None:
+    """A strict queue goes on with the next, and the first is told its own reason."""
+    found = world(queue("team", order="StrictFIFO", **spec), raw_group("train", 3))
+    found.see(*never, pod("next", "team", created=2.0)).turn()
     assert found.binder.assigned == {"next": "n1"}
+    assert told in found.told(never[0].metadata.name)[0]
+
+
+def test_a_pod_of_very_many_resources_is_in_no_accounts() -> None:
+    """It waits with a sentence, and what it names is in nobody's books; others go on."""
+    many = pod("many", "team", created=1.0)
+    amounts = {BATCH: "500"} | {f"example.com/r{index}": "1" for index in range(200)}
+    own = objects.Container("main", objects.Resources(amounts, amounts))
+    found = world(queue("team", order="StrictFIFO"), pod("next", "team", created=2.0))
+    found.see(msgspec.structs.replace(many, spec=msgspec.structs.replace(many.spec, containers=[own]))).turn()
+    assert found.told("many") == ["a pod of it names 202 resources, and queues count up to 128"]
+    assert found.binder.assigned == {"next": "n1"}
+    assert {cell[1] for each in found.cycle.standings() for cell in each.cells} == {BATCH, "pods"}
+
+
+def test_what_a_queue_refuses_for_ever_comes_last_and_is_no_demand() -> None:
+    """Its key moves its queue neither forward nor back, and what it asks for makes nobody's share smaller."""
+    found = world(queue("a"), queue("b", admissionControl={"priorityRange": {"max": 6000}}))
+    found.see(pod("refused", "b", priority=7000, created=1.0), pod("x", "a", created=2.0), pod("y", "b", created=3.0))
+    found.turn()
+    ordered = [each.workload.key for each in found.cycle.ordered(found.cycle.backlog.candidates, 1001.0)]
+    assert ordered[-1:] == ["default/refused"]
+    found.see(*(pod(f"r{i}", "b", priority=7000, batch_cpu="9999") for i in range(9)))
+    found.see(*(pod(f"a{i}", "a", batch_cpu="1000", created=5.0) for i in range(9))).turn(after=1.0)
+    shares = {each.queue.name: each.cells[("", BATCH)].share for each in found.cycle.standings()}
+    assert shares["a"] == 4000 - shares["b"] and shares["b"] == 500
+    pending = {each.queue.name: each.pending_jobs for each in found.cycle.standings()}
+    assert pending["b"] == 0
 
 
 def test_the_smaller_share_goes_first() -> None:

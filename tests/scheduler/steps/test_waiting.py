@@ -115,3 +115,21 @@ def test_other_objects_that_cannot_be_read_by_an_error_of_ours() -> None:
     turn = world.turn()
     assert world.binder.assigned == {"p1": "n1"}
     assert sorted(refusal.kind for refusal in turn.refusals) == ["Node", "PodGroup"]
+
+
+def test_a_node_that_grows_wakes_those_whom_it_can_hold() -> None:
+    """Its agent says how much it lends as often as it likes; who asks for more than that is not tried again."""
+    world = World().see(raw_node(batch_cpu="0"), raw_pod("large", batch_cpu="3000"), raw_pod("small", batch_cpu="900"))
+    world.turn()
+    world.see(raw_node(batch_cpu="1000")).turn(after=0.1)
+    assert world.binder.assigned == {"small": "n1"}
+    for index in range(4):
+        world.see(raw_node(batch_cpu=str(1000 * (index % 2)))).turn(after=0.1)
+        parked = world.cycle.backlog._parked[WorkloadId.pod("default/large")]
+        assert (parked.attempts, parked.woken) == (1, False)
+    world.see(raw_node(batch_cpu="3000")).turn(after=0.1)
+    assert "large" not in world.binder.assigned
+    world.turn(after=2.0)
+    assert world.cycle.backlog._parked[WorkloadId.pod("default/large")].attempts == 2
+    world.see(raw_node(batch_cpu="3900")).turn(after=0.1)
+    assert world.binder.assigned["large"] == "n1"

@@ -11,7 +11,6 @@ from scheduler_builders import annotated, in_group, pod
 from model.placement import PlacementState
 from model.pod.status import PodPhase
 from model.priority import SYSTEM_PRIORITY
-from model.queue import ROOT_QUEUE
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge, charge_of
 from scheduler.core.snapshot.podclass import PodClass, class_of, pod_traits_of
@@ -36,24 +35,6 @@ def test_who_uses_a_node(fields: dict[str, Any], charged: bool) -> None:
     if found is not None:
         assert (found.uid, found.node, found.state) == (source.uid, "n1", PlacementState.BOUND)
         assert (found.pod_class, found.pod_traits) == (class_of(source), pod_traits_of(source))
-
-
-TAKEN_IN: dict[str, tuple[dict[str, Any], bool]] = {
-    "its author named the node": ({}, False),
-    "bound by a Binding": ({"scheduled_seconds": 5.0}, True),
-    "taken in by its kubelet": ({"started_seconds": 5.0}, True),
-    "it runs": ({"phase": PodPhase.RUNNING}, True),
-}
-
-
-@pytest.mark.parametrize(("fields", "counts"), TAKEN_IN.values(), ids=TAKEN_IN)
-def test_which_queue_it_counts_to(fields: dict[str, Any], counts: bool) -> None:
-    """None before somebody but its author says that it is there, whatever queue it names; then no queue governs it."""
-    found = charge_of(pod(node_name="nowhere", queue="team", **fields))
-    assert found is not None
-    assert (found.counted_to, found.governed_by) == (("team", "team") if counts else (None, ROOT_QUEUE))
-    assumed = msgspec.structs.replace(found, state=PlacementState.ASSUMED)
-    assert (assumed.counted_to, assumed.governed_by) == ("team", "team")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,22 @@ from preemption_builders import queue_rules
 
 from model.queue import Queue
 from scheduler.core.ledger.queue_book import add
-from scheduler.core.preemption.queue_rules import QueueRules, joined
+from scheduler.core.preemption.queue_rules import QueueRules, Removed, joined
 from scheduler.core.queues.policy import FairPreemption
 from scheduler.core.queues.shares import ShareRules
 from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 
 CPU = ("", "cpu")
+
+
+def may_lose(rules: QueueRules, *losses: Removed) -> bool:
+    """Whether queues may lose these, one after the other; the books are as before then."""
+    before = [rules.quota.used(name, CPU) for name in ("", *rules.quota.tree.top_down)]
+    with rules.losing() as books:
+        found = all(books.lose(each) for each in losses)
+    assert before == [rules.quota.used(name, CPU) for name in ("", *rules.quota.tree.top_down)]
+    return found
 
 
 def by_share(asks: int, *strategies: FairPreemption, reclaimable: bool = True) -> QueueRules:
@@ -76,7 +85,7 @@ def test_grace() -> None:
 def test_by_shares(strategies: tuple[FairPreemption, ...], asks: int, victim: int, allowed: bool) -> None:
     """a would have more than it is due; Kueue's two rules compare its share then with that of b after, or before."""
     rules = by_share(asks, *strategies)
-    assert rules.may_lose("b", {CPU: victim}, {}) is allowed
+    assert may_lose(rules, {"b": {CPU: victim}}) is allowed
 
 
 def test_what_a_sibling_has_lost_counts_for_their_parent() -> None:
@@ -87,11 +96,23 @@ def test_what_a_sibling_has_lost_counts_for_their_parent() -> None:
     quota.charge("x", {CPU: 2000})
     quota.charge("y", {CPU: 2000})
     rules = QueueRules(quota, "a", {CPU: 1000}, {}, (CPU,))
-    assert rules.may_lose("y", {CPU: 1000}, {})
-    assert not rules.may_lose("y", {CPU: 1000}, {"x": {CPU: 1000}})
+    assert may_lose(rules, {"y": {CPU: 1000}})
+    assert not may_lose(rules, {"x": {CPU: 1000}}, {"y": {CPU: 1000}})
+
+
+def test_what_is_given_back_is_not_lost() -> None:
+    """Of several queues' losses at once none is counted where one of them may not lose it."""
+    rules = by_share(500, FairPreemption.FINAL_SHARE)
+    with rules.losing() as books:
+        assert not books.lose({"b": {CPU: 500}, "default": {CPU: 1}})
+        assert rules.quota.used("b", CPU) == 3000
+        assert books.lose({"b": {CPU: 500}}) and rules.quota.used("b", CPU) == 2500
+        books.give_back({"b": {CPU: 500}})
+        assert rules.quota.used("b", CPU) == 3000
+        assert [each.room for each in books.lacking({})] == [0] and books.lacking({"b": {CPU: 500}}) == ()
 
 
 def test_shares_take_nothing_from_who_says_no() -> None:
     """A queue that is not reclaimable, or that has no more than it is due."""
     assert by_share(500, FairPreemption.FINAL_SHARE, reclaimable=False).why_not("b")
-    assert not by_share(500, FairPreemption.FINAL_SHARE).may_lose("b", {CPU: 500}, {"b": {CPU: 1000}})
+    assert not may_lose(by_share(500, FairPreemption.FINAL_SHARE), {"b": {CPU: 1000}}, {"b": {CPU: 500}})

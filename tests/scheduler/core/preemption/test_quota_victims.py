@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from preemption_builders import NOW, Arena, node, queue_rules, resident
 
@@ -78,3 +80,36 @@ def test_two_queues_together_take_no_more_from_their_parent_than_it_may_lose() -
     rules = QueueRules(quota, "a", {cell: 1000}, {}, (cell,))
     victims = QuotaVictims(rules, VictimCosts(found, residents, PreemptionFacts(), NOW))
     assert [victims.lawful(chosen) for chosen in ((0,), (1,), (0, 1))] == [True, True, False]
+
+
+class Asked(TurnQuota):
+    """Counts what it is asked."""
+
+    questions = 0
+
+    def may_lose(self, *args: Any, **named: Any) -> bool:
+        self.questions += 1
+        return super().may_lose(*args, **named)
+
+    def charge(self, *args: Any) -> None:
+        self.questions += 1
+        super().charge(*args)
+
+
+def test_questions_grow_with_the_pods_and_not_with_their_square() -> None:
+    """Whoever makes victims may make them small: each is looked at a few times, however many went before."""
+
+    def questions(number: int) -> int:
+        cell, quota = ("", "cpu"), Asked(tree_of([Queue("a"), Queue("b")]), ShareRules())
+        quota.begin({cell: 1000 * number}, lambda: {"": {cell: 1000 * number}, "a": {cell: 1000 * number}, "b": {}})
+        pods = [resident(f"v{index}", cpu=1) for index in range(number)]
+        arena = Arena([node(cpu=number)], pods, queues={pod.uid: "b" for pod in pods})
+        quota.charge("b", {cell: 1000 * number})
+        residents = arena.residents()
+        found = victims_of(residents, residents.rows >= 0, [0], arena.gangs(), 1)
+        rules = QueueRules(quota, "a", {cell: 1000 * number}, {}, (cell,))
+        best = QuotaVictims(rules, VictimCosts(found, residents, PreemptionFacts(), NOW)).cheapest()
+        assert best is not None and len(best) == number
+        return quota.questions
+
+    assert questions(80) < 2.5 * questions(40)

@@ -153,3 +153,21 @@ def in_queue(name: str, queue: str) -> Candidate:
     """A lone batch pod."""
     found = waiting(name)
     return msgspec.structs.replace(found, workload=msgspec.structs.replace(found.workload, queue=queue))
+
+
+def test_what_looks_at_many_victims_counts_as_several() -> None:
+    """For every 64 questions about what queues may lose one attempt more, also where it was passed over before."""
+
+    def tried(attempts: Attempts, questions: int) -> str:
+        attempts.begin(map(waiting, "abcdef"), TurnLimits(4, 99))
+        found = ""
+        for name in "abcdef":
+            if attempts.may(waiting(name)):
+                found += name
+                attempts.looked_at(waiting(name), tried=True, questions=questions)
+        attempts.end()
+        return found
+
+    assert [tried(Attempts(), questions) for questions in (0, 63, 64, 640)] == ["abcd", "abcd", "ab", "a"]
+    attempts = Attempts()
+    assert [tried(attempts, 640) for _ in range(3)] == ["a", "ab", "ac"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.core.queueing.backoff import BackoffPolicy, due_seconds, park, wake
-from scheduler.core.queueing.news import Need, News, NewsKind, freed
+from scheduler.core.queueing.news import Growth, Need, News, NewsKind, freed
 
 POLICY = BackoffPolicy()
 
@@ -43,6 +43,17 @@ def test_news_about_the_cause_ends_the_back_off() -> None:
     assert due_seconds(wake(parked, freed(["memory"])), POLICY) == 400.0
     assert due_seconds(wake(parked, freed(["cpu"])), POLICY) == 100.0
     assert due_seconds(wake(parked, News(NewsKind.NODE_ADDED)), POLICY) == 100.0
+
+
+def test_a_node_that_grew_and_is_full_ends_no_back_off() -> None:
+    """What is free there does; what might be taken from others is worth a try once the rest is over."""
+    need, parked = Need(NewsKind.NODE_ADDED, frozenset({"cpu"}), {"cpu": 2}), None
+    for _ in range(5):
+        parked = park(parked, POLICY, 100.0, need=need)
+    assert parked is not None
+    for free, due in ((2, 100.0), (1, 110.0)):
+        news = News(NewsKind.GROWN, grown=(Growth(frozenset({"cpu"}), {"cpu": free}, {"cpu": 2}),))
+        assert due_seconds(wake(parked, news), POLICY) == due
 
 
 def test_no_news_ends_the_back_off_of_a_failure_of_another_kind() -> None:

@@ -11,7 +11,8 @@ from scheduler.core.cpus import free_cpus
 from scheduler.core.filters import podaffinity, ports, spread, static, volumes
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.load import limit
-from scheduler.core.queueing.news import ANYTHING, EVERYTHING, News, NewsKind, freed, need_of, node_news
+from scheduler.core.queueing.news import ANYTHING, EVERYTHING, Growth, Need, News, NewsKind, freed, need_of, node_news
+from scheduler.core.snapshot.podclass import PodClass
 
 CASES: dict[str, tuple[str, News, bool]] = {
     "what is missing became free": ("Insufficient cpu", freed(["cpu", "pods"]), True),
@@ -79,17 +80,25 @@ def test_news_of_a_turn_adds_up() -> None:
 
 
 NODE = node(batch_cpu=1000, pods=4)
+
+
+def grown(resource: str, batch_cpu: int, pods: int) -> News:
+    """A node of which pods use 600 batch-cpu has more of a resource."""
+    most = {PODS: pods, BATCH_CPU: batch_cpu}
+    return News(NewsKind.GROWN, grown=(Growth(frozenset({resource}), most | {BATCH_CPU: batch_cpu - 600}, most),))
+
+
 NODES: dict[str, tuple[Node | None, Node, News]] = {
     "a node that was not there": (None, NODE, News(NewsKind.NODE_ADDED)),
-    "nothing": (NODE, NODE, freed([])),
-    "more of one resource": (NODE, node(batch_cpu=1001, pods=4), freed([BATCH_CPU])),
-    "more of one and less of another": (NODE, node(batch_cpu=999, pods=5), freed([PODS])),
-    "less": (NODE, node(batch_cpu=999, pods=4), freed([])),
-    "a label": (NODE, node(batch_cpu=1000, pods=4, labels={"rack": "r"}), freed([]) | News(NewsKind.NODE_CHANGED)),
+    "nothing": (NODE, NODE, News()),
+    "more of one resource": (NODE, node(batch_cpu=1001, pods=4), grown(BATCH_CPU, 1001, 4)),
+    "more of one and less of another": (NODE, node(batch_cpu=999, pods=5), grown(PODS, 999, 5)),
+    "less": (NODE, node(batch_cpu=999, pods=4), News()),
+    "a label": (NODE, node(batch_cpu=1000, pods=4, labels={"rack": "r"}), News(NewsKind.NODE_CHANGED)),
     "uncordoned and more": (
         node(batch_cpu=1000, pods=4, unschedulable=True),
         node(batch_cpu=2000, pods=4),
-        freed([BATCH_CPU]) | News(NewsKind.NODE_CHANGED),
+        grown(BATCH_CPU, 2000, 4) | News(NewsKind.NODE_CHANGED),
     ),
 }
 
@@ -97,4 +106,43 @@ NODES: dict[str, tuple[Node | None, Node, News]] = {
 @pytest.mark.parametrize(("before", "after", "expected"), NODES.values(), ids=NODES.keys())
 def test_what_became_of_a_node(before: Node | None, after: Node, expected: News) -> None:
     """Of its resources only those that grew; who waits for another one is not asked again."""
-    assert node_news(before, after) == expected
+    assert node_news(before, after, lambda: {BATCH_CPU: 600}) == expected
+
+
+GROWTH: dict[str, tuple[dict[str, int] | None, tuple[int, int], tuple[bool, bool]]] = {
+    "as much is free": ({BATCH_CPU: 400, PODS: 1}, (1000, 4), (True, True)),
+    "as much is there, and not free": ({BATCH_CPU: 401, PODS: 1}, (1000, 4), (True, False)),
+    "the node has never so much": ({BATCH_CPU: 1001, PODS: 1}, (1000, 4), (False, False)),
+    "it has too little of another resource": ({BATCH_CPU: 400, "memory": 1}, (1000, 4), (False, False)),
+    "nodes are not what is lacking": (None, (1000, 4), (True, False)),
+    "another node had more, of which this says nothing": ({BATCH_CPU: 400, PODS: 5}, (1000, 4), (False, False)),
+}
+
+
+@pytest.mark.parametrize(("least", "has", "helps"), GROWTH.values(), ids=GROWTH.keys())
+def test_whom_a_node_that_grew_helps(
+    least: dict[str, int] | None, has: tuple[int, int], helps: tuple[bool, bool]
+) -> None:
+    """Who fits there is tried again, at once where he fits as it is: its agent says that it grew as often as it likes."""
+    need, news = Need(NewsKind.NODE_ADDED, frozenset({BATCH_CPU}), least), grown(BATCH_CPU, *has)
+    assert (need.served_by(news), need.ended_by(news)) == helps
+    assert not Need(NewsKind.NODE_ADDED, frozenset({"cpu"}), {}).served_by(news)
+
+
+def test_what_is_asked_for_at_least() -> None:
+    """Of members that ask for unlike amounts the least of what all of them ask for."""
+    classes = [PodClass((("a", 3), ("b", 1))), PodClass((("a", 2), ("c", 9)))]
+    report = FitReport(1, 0, ((("Insufficient a",), 1),))
+    assert need_of(report, classes).least == {"a": 2} and need_of(report).least == {}
+
+
+def test_many_nodes_that_grew_are_told_as_one() -> None:
+    """With the most that any of them has."""
+    news = News()
+    for index in range(20):
+        news |= grown(BATCH_CPU, 1000 + index, 30 - index)
+    assert len(news.grown) <= 8
+    for index in range(20):
+        least = {BATCH_CPU: 1000 + index, PODS: 30 - index}
+        assert Need(NewsKind.NONE, frozenset({BATCH_CPU}), least).served_by(news)
+    assert ANYTHING.served_by(news) and not ANYTHING.ended_by(news)

@@ -7,7 +7,7 @@ from queue_builders import queue
 
 from model.queue import Queue, QueueAdmission, QueueState
 from model.reason import Reason
-from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, gpus_of, is_gpu, refusal
+from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, counts_to, gpus_of, is_gpu, refusal
 from scheduler.core.queues.tree import tree_of
 
 JOB = JobFacts("team", priority=100, gpus=16)
@@ -148,3 +148,38 @@ COUNTED = {
 @pytest.mark.parametrize("resource", COUNTED)
 def test_which_resources_are_gpus(resource: str) -> None:
     assert is_gpu(resource) is COUNTED[resource]
+
+
+def only(*namespaces: str) -> QueueAdmission:
+    return QueueAdmission(namespaces=namespaces)
+
+
+COMPANY = tree_of(
+    [
+        Queue("company", admission=only("one", "two", "three")),
+        Queue("open", parent="company"),
+        Queue("team", parent="company", admission=only("one", "other")),
+        Queue("free"),
+        Queue("inner"),
+        Queue("below", parent="inner", admission=only("one")),
+        Queue("lost", parent="none", admission=only("one")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("queue", "namespaces"),
+    [
+        pytest.param("free", {"one", "two", "other"}, id="no rule"),
+        pytest.param("open", {"one", "two"}, id="the rule of one above"),
+        pytest.param("team", {"one"}, id="two rules"),
+        pytest.param("company", {"one"}, id="rules of those below, too"),
+        pytest.param("inner", {"one"}, id="rules of those below alone"),
+        pytest.param("lost", {"one"}, id="a queue that is invalid"),
+        pytest.param("unknown", {"one", "two", "other"}, id="a queue that nobody wrote"),
+        pytest.param("default", {"one", "two", "other"}, id="the default queue"),
+    ],
+)
+def test_whose_pods_count_to_a_queue(queue: str, namespaces: set[str]) -> None:
+    """Those of namespaces that all rules on the path, and of an inner queue below it, name."""
+    assert {each for each in ("one", "two", "other") if counts_to(COMPANY, queue, each)} == namespaces
