@@ -115,7 +115,7 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
 def within_requests(demand: Demand, usage: NodeUsage, pods: Iterable[Pod]) -> Demand:
     """The same where online use counts beyond requests alone; of pods that are not listed or not measured all of it."""
     asked = {
-        pod.uid: (pod.spec.certain or pod.spec.requests)[CPU]
+        pod.uid: (pod.spec.requests if pod.spec.certain is None else pod.spec.certain)[CPU]
         for pod in pods
         if pod.uid in usage.pods and pod.status.kubernetes_qos is not KubernetesQoS.BEST_EFFORT
     }

@@ -132,8 +132,9 @@ def test_who_covers_nothing(build: Any) -> None:
     plain = build.pod("plain", cpu=900, kubernetes=KubernetesQoS.BEST_EFFORT)
     growing = build.pod("growing", cpu=900)
     growing = with_fields(growing, requests=growing.spec.requests, certain=ResourceVector({CPU: 200}))
-    usage = build.usage({pod.uid: build.averages(400) for pod in (plain, growing)})
-    found = within_requests(by_cgroups(usage), usage, (plain, growing))
+    asking = with_fields(build.pod("asking", cpu=900), requests=growing.spec.requests, certain=ResourceVector())
+    usage = build.usage({pod.uid: build.averages(400) for pod in (plain, growing, asking)})
+    found = within_requests(by_cgroups(usage), usage, (plain, growing, asking))
     assert (found.now.covered_millis, found.requested_millis) == (200, 200)
 
 
