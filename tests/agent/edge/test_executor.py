@@ -132,6 +132,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
     made.say(QUOTA, "-1")
     yield made
     made.executor.close()
+    made.state.close()
 
 
 def write(value: Value, previous: Value = -1, knob: Knob = QUOTA, original: Value | None = None) -> Write:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,12 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def node(tmp_path: Path) -> Iterator[Node]:
     made = Node(tmp_path)
     made.say(190_000)
-    return made
+    yield made
+    if made.state is not None:
+        made.state.close()
 
 
 def test_a_beating_agent_is_left_alone(node: Node) -> None:
