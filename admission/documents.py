@@ -9,6 +9,7 @@ import msgspec
 
 from admission.check_result import CheckContext, CheckResult
 from admission.configcheck import NAME, check_config, check_scheduler_config
+from admission.jobcheck import check_training_job
 from admission.profilecheck import check_profile
 from admission.queuecheck import check_deleted_queue, check_queue, check_quota_profile, check_volcano_group
 from kube.dialects import misread
@@ -37,6 +38,7 @@ from kube.objects import (
     Metadata,
     NodeSLO,
     Queue,
+    TrainingJob,
     VolcanoPodGroup,
     VolcanoQueue,
 )
@@ -165,6 +167,7 @@ KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("scheduling.sigs.k8s.io", "PodGroup"): _of(_PodGroup, check_pod_group),
     ("batch", "Job"): _of(_Job, check_job),
     ("sublet.dev", "Queue"): _of(Queue, check_queue),
+    ("sublet.dev", "TrainingJob"): _of(TrainingJob, check_training_job),
     ("scheduling.volcano.sh", "Queue"): _of(VolcanoQueue, check_queue),
     ("scheduling.volcano.sh", "PodGroup"): _of(VolcanoPodGroup, check_volcano_group),
     ("scheduling.sigs.k8s.io", "ElasticQuota"): _of(ElasticQuota, check_queue),

@@ -51,7 +51,9 @@ BY_FIELD: Mapping[str, tuple[Strategy, ...]] = {
 OWN: Mapping[Strategy, str] = {
     Strategy.CPU_WEIGHT: "always; the agent protects online pods by it whatever documents say",
     Strategy.CPU_IDLE: "the agent's setting `suppress.cpu_idle`",
-    Strategy.PROCESS_LIMITS: "the agent's settings `suppress.pids_pct`, `suppress.pod_pids_pct` and `suppress.pod_cgroups`",
+    Strategy.PROCESS_LIMITS: (
+        "the agent's settings `suppress.pids_pct`, `suppress.pod_pids_pct` and `suppress.pod_cgroups`"
+    ),
     Strategy.BATCH_RESOURCES: "the pod's own batch and mid resources",
     Strategy.MEMORY_QOS: "the pod's annotation `koordinator.sh/memoryQOS`",
     Strategy.CPU_QOS: "the pod's annotation `koordinator.sh/cpuQOS`",

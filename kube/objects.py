@@ -367,6 +367,22 @@ class ClusterColocationProfile(msgspec.Struct, frozen=True):
     spec: Any = None
 
 
+class TrainingJob(msgspec.Struct, frozen=True):
+    """`spec` and `status` stay untyped here: the jobs dialect reads them and names what is wrong."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class VolcanoJob(msgspec.Struct, frozen=True):
+    """Volcano's Job (batch.volcano.sh/v1alpha1), untyped as the above."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
 class ConfigMap(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, str] | None = None

@@ -134,7 +134,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     `topology` is from the widest level to the narrowest. `priority` and `preemption_policy` are the gang's own word,
     None where its pods decide; `priority_class` is the name of the PriorityClass that it takes them from. `whole` gangs
     lose all their members to a preemption, or none. `tasks` are those of which it needs a minimum each, by name.
-    `raises`: its priority counts where it is above that of its pods, too.
+    `raises`: its priority counts where it is above that of its pods, too. It goes before others once it has waited for
+    `wait_seconds`; 0: never.
     """
 
     min_member: int
@@ -150,6 +151,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     priority_class: str = ""
     tasks: tuple[tuple[str, int], ...] = ()
     raises: bool = False
+    wait_seconds: float = 0.0
 
     def priority_of(self, own: int) -> int:
         """At which a pod counts whose own priority is `own`.

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from jobs.core.policy import JobPolicy
 from kube.dialects.gangs.membership import GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventCapacity
@@ -86,6 +87,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = False
     queues: QueueSettings = QueueSettings()
+    jobs: JobPolicy = JobPolicy()
     backoff: BackoffPolicy = BackoffPolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01

@@ -14,6 +14,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from jobs.controllers.job_controller import JobController
+from jobs.edge.job_writer import KubernetesJobWriter
+from jobs.edge.ssh_keys import key_pair
 from kube.client import KubeClient
 from kube.dialects.queues.dialect import QueueDialect
 from kube.events import EventRecorder
@@ -158,6 +161,16 @@ class Scheduler:
         )
         quotas = QueueDialect.ELASTIC_QUOTA in settings.queues.dialects
         self.quota_profiles = QuotaProfiles(client, leadership.leading, kept.keeps, enabled=quotas)
+        self.jobs = JobController(
+            client,
+            KubernetesJobWriter(client, key_pair),
+            recorder,
+            leadership.leading,
+            kept.keeps,
+            self.clock,
+            policy=settings.jobs,
+            finished=metrics.job_completed,
+        )
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
         self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects)
         self.loop.reread = self.watch.reread
@@ -340,6 +353,7 @@ async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine
             scheduler.node_objects.run(),
             scheduler.queue_statuses.run(),
             scheduler.quota_profiles.run(),
+            scheduler.jobs.run(),
             scheduler.unserved.run(),
         )
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]

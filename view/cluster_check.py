@@ -26,7 +26,7 @@ QUEUEING = {
     ),
     "volcano-controllers": (
         "Volcano's controllers",
-        "its Queues and PodGroups are read only: their status is Volcano's",
+        "its Queues and PodGroups are read only, and its Jobs left to it: their status is Volcano's",
         "",
     ),
     "kueue-controller-manager": ("Kueue", "its objects are not read: a job that names both needs room in both", ""),

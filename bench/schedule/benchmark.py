@@ -10,13 +10,14 @@ from bench.machine import Machine, this_machine
 from bench.schedule.cold import Cold, measure_cold
 from bench.schedule.effort import SchedulingEffort
 from bench.schedule.end import EndToEnd, measure_binds, measure_end_to_end
+from bench.schedule.jobs import JobsEndToEnd, measure_jobs
 from bench.schedule.packing import Packing, measure_packing
 from bench.schedule.preemption import Preemption, Quality, measure_preemption, measure_quality
 from bench.schedule.queues import Ordering, QueuedSpeed, measure_order, measure_queued
 from bench.schedule.speed import Speed, measure_speed, measure_traces
 from scheduler.__main__ import keep_memory
 
-PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end", "binds", "order", "queues")
+PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end", "binds", "order", "queues", "jobs")
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -33,6 +34,7 @@ class Schedule(msgspec.Struct, frozen=True):
     binds: tuple[EndToEnd, ...] = ()
     order: tuple[Ordering, ...] = ()
     queues: tuple[QueuedSpeed, ...] = ()
+    jobs: JobsEndToEnd | None = None
     skipped: tuple[str, ...] = ()
 
 
@@ -58,5 +60,6 @@ def measure_schedule(effort: SchedulingEffort, data: Path | None, parts: tuple[s
         tuple(measure_binds(effort)) if "binds" in parts else (),
         tuple(measure_order(effort)) if "order" in parts else (),
         tuple(measure_queued(effort)) if "queues" in parts else (),
+        measure_jobs(effort) if "jobs" in parts else None,
         tuple(skipped),
     )

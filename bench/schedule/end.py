@@ -98,10 +98,10 @@ def _with_cluster(effort: SchedulingEffort, binds: int, loads: Sequence[_Load]) 
 
 
 async def _measured(folder: Path, effort: SchedulingEffort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
-    async with _cluster(folder, binds) as client:
+    async with running_cluster(folder, binds) as client:
         nodes = [f"node-{number:03d}" for number in range(effort.end_nodes)]
         for name in nodes:
-            await _make_node(client, name)
+            await make_node(client, name)
         found = []
         for load in loads:
             tell(f"creating {load.pods} pods, client QPS {load.qps or 'unlimited'}, {binds} bindings at once")
@@ -117,7 +117,7 @@ async def _measured(folder: Path, effort: SchedulingEffort, binds: int, loads: S
 
 
 @asynccontextmanager
-async def _cluster(folder: Path, binds: int) -> AsyncIterator[KubeClient]:
+async def running_cluster(folder: Path, binds: int) -> AsyncIterator[KubeClient]:
     """The API server and the scheduler as processes, as `sublet up` starts them."""
     async with AsyncExitStack() as stack:
         run, choices = stack.enter_context(RunDirectory(folder)), Choices("bench", "bench")
@@ -138,7 +138,7 @@ async def _cluster(folder: Path, binds: int) -> AsyncIterator[KubeClient]:
         yield await stack.enter_async_context(await KubeClient.connect(run.kubeconfig, "sublet-bench"))
 
 
-async def _make_node(client: KubeClient, name: str) -> None:
+async def make_node(client: KubeClient, name: str) -> None:
     """Ready, with a lease that outlives the benchmark."""
     await client.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     room = {"cpu": "64", "memory": "256Gi", "pods": "110"}

@@ -100,6 +100,7 @@ def show(measured: Schedule, console: Console) -> None:
     title = "end to end, created to bound; alone: the client binds by itself"
     block(console, title, ends, _ends((*measured.end, *measured.binds)))
     _show_queues(measured, console)
+    _show_jobs(measured, console)
     listed = [
         [t.name, told(t.measured), f"{'<=' if t.at_most else '>='} {t.limit:g}", t.verdict.value]
         for t in targets(measured)
@@ -213,6 +214,15 @@ def _show_cold(measured: Schedule, console: Console) -> None:
             f"{cold.decode:.1f} s, decided in {cold.turn:.1f} s, {'right' if cold.correct else 'WRONG'}; json.loads of "
             f"the same {cold.plain:.1f} s"
         )
+
+
+def _show_jobs(measured: Schedule, console: Console) -> None:
+    jobs = measured.jobs
+    if jobs is not None:
+        ours, alone, share = interval(jobs.ours), interval(jobs.alone), ratios(jobs.ours, jobs.alone)
+        row = [f"{jobs.jobs} of {jobs.members}", str(jobs.nodes), told(ours, 0), told(alone, 0), told(share)]
+        heads = ("jobs", "nodes", "pods/s", "alone", "/ alone")
+        block(console, "jobs end to end; alone: the client makes the same pods and PodGroups", heads, [row])
 
 
 def _ends(measured: Sequence[EndToEnd]) -> list[list[str]]:

@@ -54,6 +54,15 @@ _WORDS = (
         cpuburst.reads_terms,
         'the node\'s strategy holds; write an object such as {"policy": "cpuBurstOnly"}',
     ),
+    *(
+        _Word(
+            ANNOTATIONS,
+            key,
+            lambda text: go_duration_seconds(text) is not None,
+            "the gang never goes before others for it; write a duration such as 30m",
+        )
+        for key in membership.WAITING_TIMES
+    ),
     _Word(
         ANNOTATIONS, membership.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"
     ),

@@ -66,7 +66,6 @@ class _Word(Word, frozen=True):
 
 
 KINDS = (
-    UnservedKind("sublet.dev", "v1alpha1", "trainingjobs", "TrainingJob", f"no pods are made for it; {_GANG}"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", f"{_KUEUE}, its quota limits nobody"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue", f"{_KUEUE}, it holds no job back"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "cohorts", "Cohort", f"{_KUEUE}, nothing is borrowed in it"),
@@ -80,14 +79,6 @@ KINDS = (
         f"{_KUEUE}, it orders nothing; pods have spec.priorityClassName",
     ),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "admissionchecks", "AdmissionCheck", f"{_KUEUE}, it holds nothing back"),
-    UnservedKind(
-        "batch.volcano.sh",
-        "v1alpha1",
-        "jobs",
-        "Job",
-        f"{_VOLCANO}, no pods are made for it; write a Job of batch/v1, and a PodGroup of "
-        "scheduling.sigs.k8s.io/v1alpha1 for pods that start together",
-    ),
     UnservedKind(
         "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", f"it makes no gang; {_GANG}", stored=False
     ),

@@ -21,7 +21,7 @@ from embedded.node.logs.server import LogHandlers, read_token, tls_context
 from embedded.node.machine.facts import read_machine, share_of_machine
 from embedded.node.machine.share import Share
 from embedded.node.network.addresses import pod_range
-from embedded.node.network.hosts_file import ServiceObject
+from embedded.node.network.hosts_file import EndpointSliceObject, ServiceObject
 from embedded.node.objects.environment import api_server_variables
 from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.pods.housekeeping import Housekeeping, MachineSignals, NodeReporter
@@ -93,12 +93,21 @@ class _Node:
         self._names = Informer(
             client, "v1/services", ServiceObject, on_change=lambda change: self._runtime.write_names()
         )
+        self._behind = Informer(
+            client,
+            "discovery.k8s.io/v1/endpointslices",
+            EndpointSliceObject,
+            label_selector="service.kubernetes.io/headless",
+            on_change=lambda change: self._runtime.write_names(),
+        )
         self._runtime = ProcessRuntime(
             cgroups,
             settings.run_dir,
             self._machine.cpu_millis,
             self._machine.memory_bytes,
-            Provision(settings.images, api_server_variables(client.host), self._names.items.values),
+            Provision(
+                settings.images, api_server_variables(client.host), self._names.items.values, self._behind.items.values
+            ),
             Place(share.number, None if share.whole else settings.run_dir / "view", self._routed),
         )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
@@ -177,7 +186,7 @@ class _Node:
 
     def _informers(self) -> list[Informer[Any]]:
         """Names of Services are only for containers with an image."""
-        return [self._own, self._pods, *([self._names] if self._settings.images else [])]
+        return [self._own, self._pods, self._names, self._behind]
 
     async def _know_names(self) -> None:
         """Pods may start without, since the names reach them later too."""

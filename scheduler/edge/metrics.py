@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from prometheus_client import CollectorRegistry
 
 from kube.exposition import Instruments
+from model.job.job import Job
+from model.job.status import JobStatus
 from model.metrics import QUEUE_ROWS, SCHEDULER, MetricSample
+from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
 
 _WAITS = "training_job_scheduling_duration_seconds"
@@ -64,6 +67,13 @@ class SchedulerMetrics:
     def job_ended_waiting(self, seconds: float, queue: str, job_type: str, result: str) -> None:
         self._counted.add(queue)
         self._made.observe(_WAITS, max(0.0, seconds), queue, job_type, result)
+
+    def job_completed(self, job: Job, status: JobStatus) -> None:
+        """A TrainingJob or a Volcano Job has ended; the type is its framework, or its kind."""
+        seconds, kind = status.ended_seconds - job.created_seconds, job.framework.value if job.framework else "Job"
+        queue = job.group.queue or DEFAULT_QUEUE
+        name = "training_job_completion_seconds"
+        self._made.observe(name, max(0.0, seconds), queue, kind, status.phase.value)
 
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         self._made.count("training_gang_scheduling_total", result, "true" if timed_out else "false")

@@ -101,7 +101,8 @@ def test_the_overlay_renders_and_gives_up_the_secrets() -> None:
     """With cert-manager admission reads files, may touch no Secret, and the webhooks' authority is injected."""
     folder = "overlays/cert-manager"
     roles = [each for each in rendered(folder) if each["kind"] in ("Role", "ClusterRole")]
-    assert not [rule for role in roles for rule in role["rules"] if "secrets" in rule.get("resources", ())]
+    rights = [rule["verbs"] for role in roles for rule in role["rules"] if "secrets" in rule.get("resources", ())]
+    assert rights == [["create"]]  # the scheduler's, for keys of jobs
     (admission,) = pod("sublet-admission", folder)["containers"]
     assert "--certificates=files" in admission["args"]
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
@@ -241,17 +242,22 @@ def test_the_token_is_for_the_scheduler_alone() -> None:
 
 
 def test_no_role_has_a_wildcard() -> None:
-    """Only admission reads Secrets, by name and in its own namespace; nobody deletes but the scheduler its victims."""
+    """Only admission reads Secrets, by name and in its own namespace, and the scheduler makes those of jobs; nobody deletes
+    but the scheduler its victims and jobs whose time is over.
+    """
+    deleted = (["pods"], ["trainingjobs"], ["jobs"])
     for role in (each for each in rendered(".") if each["kind"] in ("Role", "ClusterRole")):
         for rule in role["rules"]:
             assert "*" not in [*rule["verbs"], *rule.get("resources", ()), *rule.get("apiGroups", ())]
-            if "secrets" in rule.get("resources", ()):
+            if "secrets" in rule.get("resources", ()) and role["metadata"]["name"] == "sublet-scheduler":
+                assert rule["verbs"] == ["create"]
+            elif "secrets" in rule.get("resources", ()):
                 assert (role["kind"], role["metadata"]["name"]) == ("Role", "sublet-admission")
                 assert rule["verbs"] == ["create"] or rule["resourceNames"]
             # Both run commands in containers of any node: a GET is enough to open an exec.
             assert not {"nodes/proxy", "pods/exec", "pods/proxy"} & set(rule.get("resources", ()))
             if "delete" in rule["verbs"]:
-                assert (role["metadata"]["name"], rule["resources"]) == ("sublet-scheduler", ["pods"])
+                assert role["metadata"]["name"] == "sublet-scheduler" and rule["resources"] in deleted
 
 
 def test_everything_carries_the_label_that_uninstalling_goes_by() -> None:

@@ -34,10 +34,24 @@ def queue(**spec: Any) -> Object:
     return {"apiVersion": "sublet.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "research"}, "spec": spec}
 
 
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "image"}]}}
+
+
+def sets(*names: str) -> Object:
+    """A job of named sets."""
+    pod_sets = [{"name": name, "replicas": 1, "template": TEMPLATE} for name in names]
+    return changed(training("spec.template", None), "spec.podSets", pod_sets)
+
+
 def training(path: str = "spec.jobType", value: Any = "PyTorchJob") -> Object:
     """A valid one, but for what is said."""
     replicas = {"minReplicas": 2, "maxReplicas": 4, "replicaResources": {"gpu": 8, "cpu": "32", "memory": "256Gi"}}
-    spec = {"jobType": "PyTorchJob", "resources": replicas, "schedulingConfig": {"queue": "research"}}
+    spec = {
+        "jobType": "PyTorchJob",
+        "resources": replicas,
+        "schedulingConfig": {"queue": "research"},
+        "template": TEMPLATE,
+    }
     whole = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "train"}, "spec": spec}
     return changed(whole, path, value)
 
@@ -96,6 +110,12 @@ TAKEN = {
     ),
     "a training job": (JOBS, training()),
     "without a ceiling": (JOBS, training("spec.resources.maxReplicas", None)),
+    "a master and workers": (JOBS, sets("master", "worker")),
+    "sets without resources": (JOBS, changed(sets("worker"), "spec.resources", None)),
+    "all that is said besides": (
+        JOBS,
+        training("spec.checkpoint", {"url": "file:///c", "interval": "10m", "maxCheckpoints": 3}),
+    ),
     "an elastic job": (JOBS, training("spec.elasticConfig", ELASTIC)),
     "the source's ClusterQueue": (
         CLUSTER_QUEUES,
@@ -150,6 +170,21 @@ REFUSED = {
     "elastic upside down": (
         JOBS, training("spec.elasticConfig", {**ELASTIC, "maxWorkers": 1}), "minWorkers must not exceed maxWorkers",
     ),
+    "a template of nothing": (JOBS, training("spec.template", {}), "spec.template.spec"),
+    "a template without containers": (
+        JOBS, training("spec.template", {"spec": {"containers": []}}), "spec.template.spec.containers",
+    ),
+    "neither template nor sets": (JOBS, training("spec.template", None), "give a template for pods that are alike, or podSets"),
+    "template and sets": (JOBS, changed(sets("worker"), "spec.template", TEMPLATE), "and not both"),
+    "how many pods": (JOBS, training("spec.resources.minReplicas", None), "resources.minReplicas says how many pods"),
+    "two sets of one name": (JOBS, sets("worker", "worker"), "spec.podSets[1]"),
+    "a set that has none": (JOBS, changed(sets("worker"), "spec.podSets", []), "spec.podSets"),
+    "elastic without workers": (
+        JOBS, changed(sets("master"), "spec.elasticConfig", ELASTIC), "the pod set that grows is called worker",
+    ),
+    "a negative budget": (JOBS, training("spec.maxRetry", -1), "spec.maxRetry"),
+    "a negative time to live": (JOBS, training("spec.ttlSecondsAfterFinished", -1), "spec.ttlSecondsAfterFinished"),
+    "a checkpoint nowhere": (JOBS, training("spec.checkpoint", {"interval": "1m"}), "spec.checkpoint.url"),
     "a wait that is no time": (JOBS, training("spec.schedulingConfig.maxWaitTime", "soon"), "schedulingConfig.maxWaitTime"),
     "borrowing without a cohort": (
         CLUSTER_QUEUES, cluster_queue(resourceGroups=quotas(borrowingLimit="16")), "borrowingLimit must be nil",

@@ -90,3 +90,33 @@ def test_a_token_of_no_pod_changes_none(api: Api) -> None:
 def test_nobody_else_is_concerned(api: Api, place: str, body: Object, told: str) -> None:
     """An administrator changes what Kubernetes lets be changed."""
     assert patched(api, "ann", "", place, body)[0] == 200
+
+
+def owned(kind: str, version: str, *, controller: bool = True) -> list[Object]:
+    return [{"apiVersion": version, "kind": kind, "name": "train", "uid": "u1", "controller": controller}]
+
+
+MADE: dict[str, tuple[str, list[Object], bool]] = {
+    "of a TrainingJob": ("default", owned("TrainingJob", "sublet.dev/v1alpha1"), True),
+    "of a Volcano Job": ("default", owned("Job", "batch.volcano.sh/v1alpha1"), True),
+    "of Kubernetes' Job": ("default", owned("Job", "batch/v1"), False),
+    "of nobody": ("default", [], False),
+    "beside a job": ("default", owned("TrainingJob", "sublet.dev/v1alpha1", controller=False), False),
+    "of a kind of that name": ("default", owned("TrainingJob", "example.com/v1"), False),
+    "beside Sublet": ("sublet-system", owned("TrainingJob", "sublet.dev/v1alpha1"), False),
+    "beside Kubernetes": ("kube-system", owned("TrainingJob", "sublet.dev/v1alpha1"), False),
+}
+
+
+@pytest.mark.parametrize(("namespace", "owners", "taken"), MADE.values(), ids=MADE)
+def test_what_the_scheduler_may_make(api: Api, namespace: str, owners: list[Object], taken: bool) -> None:
+    """Pods of jobs, as any controller of jobs does, and none where whoever runs a pod is as good as root."""
+    extra = {"authentication.kubernetes.io/pod-name": ("own",)}
+    body = {
+        "metadata": {"name": "made", "ownerReferences": owners},
+        "spec": {"containers": [{"name": "main", "image": "image"}]},
+    }
+    api.user = UserInfo(SCHEDULER, "", ("system:authenticated",), extra)
+    code, answer = api.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+    api.user = ANONYMOUS
+    assert code == 201 if taken else (code == 422 and OTHERS in answer["message"]), answer

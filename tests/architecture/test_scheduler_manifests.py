@@ -40,13 +40,16 @@ def test_the_kustomization_lists_every_manifest() -> None:
 
 
 def test_only_what_it_does() -> None:
-    """It binds, evicts and writes status; it may not change a pod's or node's spec, nor read any secret."""
+    """It binds, evicts, writes status and makes what jobs need; it may not change a pod's or node's spec, nor read any
+    secret.
+    """
     rights = granted("ClusterRole")
     assert {("", "pods/binding", "create"), ("", "pods/status", "patch"), ("", "nodes/status", "patch")} <= rights
     assert ("", "pods", "delete") in rights
-    assert not {(r, v) for _, r, v in rights if "*" in (r, v) or r == "secrets" or v in ("update", "deletecollection")}
+    assert not {(r, v) for _, r, v in rights if "*" in (r, v) or v in ("update", "deletecollection")}
+    assert {v for _, r, v in rights if r == "secrets"} == {"create"}
     assert not {("", "pods", "patch"), ("", "nodes", "patch"), ("", "nodes", "delete")} & rights
-    assert {v for _, r, v in rights if r == "configmaps"} == {"get", "list", "watch"}
+    assert {v for _, r, v in rights if r == "configmaps"} == {"get", "list", "watch", "create", "patch"}
 
 
 def test_its_own_pod_and_lease_are_in_its_own_namespace() -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("model", "view", "kube", "wire", "agent", "scheduler", "admission", "local", "cli", "embedded")
+PACKAGES = ("model", "view", "kube", "wire", "jobs", "agent", "scheduler", "admission", "local", "cli", "embedded")
 GENERATED = ROOT / "wire/v1"
 _IMPORT = re.compile(r"^\s*from ([\w.]+) import (?:\(([^)]*)\)|([^\n#]+))", re.MULTILINE)
 _BESIDE = re.compile(r"^\s*import (\w+)", re.MULTILINE)

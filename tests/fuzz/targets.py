@@ -27,11 +27,14 @@ from agent.report import journal
 from agent.settings import AgentSettings, load_settings
 from agent.tick import Tick
 from embedded.node.streams import spdy
+from jobs.core.plan import plan
+from jobs.core.policy import JobFacts, JobPolicy
 from kube import objects
 from kube.client import decode
 from kube.dialects.documents import duration
 from kube.dialects.gangs import networktopology, podgroups
 from kube.dialects.gangs import volcano as volcano_groups
+from kube.dialects.jobs import reading as jobs
 from kube.dialects.koordinator import (
     cpuqos,
     labels,
@@ -52,6 +55,7 @@ from kube.dialects.upstream import core_objects
 from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+from model.job.actions import CreatePod, EnsureObject
 from model.nodesettings import NodeSettings
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, ResourceVector
@@ -224,6 +228,20 @@ _KERNEL: Mapping[str, Parser] = {
     "cgroup_name": _names,
 }
 
+
+def _job(source: objects.TrainingJob | objects.VolcanoJob) -> object:
+    """What is accepted must also make pods, twice, and statuses that can be read again."""
+    job, status = jobs.job(source), jobs.status(source)
+    if sum(task.replicas for task in job.tasks) > 50:
+        return job.problem
+    for now in (1_700_000_000.0, 1_700_000_100.0):
+        made = plan(job, status, (), JobFacts({"high": 7}), JobPolicy(), now)
+        written = jobs.written(job, made.status)
+        status = jobs.status(type(source)(source.metadata, source.spec, written))
+        msgspec.json.encode([action.body for action in made.actions if isinstance(action, CreatePod | EnsureObject)])
+    return job.problem, written
+
+
 _OBJECTS: Mapping[str, Parser] = {
     "node": _json(objects.Node, _node_words),
     "pod_group": _json(objects.PodGroup, podgroups.pod_group),
@@ -236,6 +254,8 @@ _OBJECTS: Mapping[str, Parser] = {
     "node_cpus": _json(objects.NodeResourceTopology, node_cpus),
     "volcano_pod_group": _json(objects.VolcanoPodGroup, volcano_groups.volcano_gang),
     "volcano_queue": _json(objects.VolcanoQueue, _queue),
+    "training_job": _json(objects.TrainingJob, _job),
+    "volcano_job": _json(objects.VolcanoJob, _job),
     "elastic_quota": _json(objects.ElasticQuota, _queue),
 }
 

@@ -93,6 +93,8 @@ NODE_RULES = (
     *_REVIEWS,
     _rule("create", _AUTHORIZATION, "localsubjectaccessreviews"),
     _rule(_READ, "", "services"),
+    # Ours: there is no cluster DNS, so nodes look up themselves who is behind headless Services.
+    _rule("list watch", _DISCOVERY, "endpointslices"),
     _rule("create get list watch", "", "nodes"),
     _rule("patch update", "", "nodes nodes/status"),
     _rule("create patch update", ("", _EVENTS), "events"),

@@ -15,7 +15,7 @@ from embedded.node.images.commands import Missing, Refused
 from embedded.node.images.image_store import Image, ImageStore
 from embedded.node.images.users import User
 from embedded.node.network import hosts_file
-from embedded.node.network.hosts_file import ServiceObject
+from embedded.node.network.hosts_file import EndpointSliceObject, ServiceObject
 from embedded.node.objects import environment
 from embedded.node.objects.environment import EnvironmentSources
 from embedded.node.objects.pod import CapabilityChange, PodContainer, PodObject, Security
@@ -31,18 +31,21 @@ if TYPE_CHECKING:
     from embedded.node.processes.entry import Room
 
 _RESOLV_CONF = Path("/etc/resolv.conf")
+_HOSTS_TARGET = "/etc/hosts"
+_HOSTS_FILE = Path(_HOSTS_TARGET)
 _HOSTS, _HOSTNAME, _RESOLVER = "hosts", "hostname", "resolv.conf"
 
 
 class Provision(msgspec.Struct, frozen=True):
     """What containers get besides their own: the image store, and the variables by which they find the API server.
 
-    `services` are those of the cluster as last seen.
+    `services` are those of the cluster as last seen, `slices` who is behind them.
     """
 
     images: Path | None = None
     api_server: Mapping[str, str] = {}
     services: Callable[[], Iterable[ServiceObject]] = tuple
+    slices: Callable[[], Iterable[EndpointSliceObject]] = tuple
 
 
 class Preparation:
@@ -85,11 +88,19 @@ class Preparation:
         except ValueError as error:
             return Refused("CreateContainerError", str(error))
 
+    def needs_etc(self, pod: PodObject) -> bool:
+        """Whether its containers have an /etc/hosts of their own."""
+        return self.on_images(pod) or (bool(pod.spec.subdomain) and mounting.namespaces_possible())
+
     def write_etc(self, pod: PodObject) -> None:
         """/etc/hosts as it is to be now, and its neighbours once, for containers with an image. Raises OSError."""
         etc = self.places(pod).etc
         etc.mkdir(parents=True, exist_ok=True)
-        hosts_file.write_in_place(etc / _HOSTS, hosts_file.text(pod, self._provision.services()))
+        known = (self._provision.services(), self._provision.slices())
+        if not self.on_images(pod):
+            hosts_file.write_in_place(etc / _HOSTS, hosts_file.text(pod, *known, before=_machines_hosts()))
+            return
+        hosts_file.write_in_place(etc / _HOSTS, hosts_file.text(pod, *known))
         hosts_file.write_in_place(etc / _HOSTNAME, environment.hostname(pod) + "\n")
         if _RESOLV_CONF.is_file() and not (etc / _RESOLVER).exists():
             shutil.copyfile(_RESOLV_CONF, etc / _RESOLVER)
@@ -128,6 +139,8 @@ class Preparation:
         places = self.places(pod)
         wanted = container_mounts.mounts(pod, container, places, declared)
         container_mounts.make_sources(pod, container, places, declared)
+        if self.needs_etc(pod) and all(each.target != _HOSTS_TARGET for each in wanted):
+            wanted = (*wanted, Mount(_HOSTS_TARGET, str(places.etc / _HOSTS), False))
         if all(container_mounts.in_place(each) for each in wanted) and not container_mounts.uses_message(container):
             return ()
         if mounting.namespaces_possible():
@@ -201,6 +214,11 @@ class Preparation:
             "capabilities": capabilities.granted(change.add or [], change.drop or [], privileged=privileged),
             "no_new_privileges": security.allow_privilege_escalation is False,
         }
+
+
+def _machines_hosts() -> list[str]:
+    """Lines of the machine's own file; none where it has none."""
+    return _HOSTS_FILE.read_text(errors="replace").splitlines() if _HOSTS_FILE.is_file() else []
 
 
 def _words(container: PodContainer, image: Image, declared: Mapping[str, str]) -> list[str]:

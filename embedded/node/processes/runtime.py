@@ -75,7 +75,7 @@ class ProcessRuntime:
         self._addresses = Addresses(pod_range(here.number, routed=here.routed))
         self._host = HostView(run_dir, cgroups.layout, here.shown)
         self._preparation = Preparation(run_dir, self._host, provision or Provision(), self._allocatable)
-        self._on_images: dict[str, PodObject] = {}
+        self._named: dict[str, PodObject] = {}
 
     def make_node(self) -> None:
         """The cgroups above all pods, with the kubelet's values. Raises KernelFault."""
@@ -110,9 +110,9 @@ class ProcessRuntime:
             self._home(pod).mkdir(parents=True, exist_ok=True, mode=0o700)
             mounting.set_up(pod, self._places(pod))
             volumes.set_up(pod, self._places(pod), sources, self._allocatable)
-            if self._preparation.on_images(pod):
+            if self._preparation.needs_etc(pod):
                 self._preparation.write_etc(pod)
-                self._on_images[pod.uid] = pod
+                self._named[pod.uid] = pod
         except OSError as error:
             raise KernelFault(error.filename or str(self._home(pod)), f"cannot be made: {error.strerror}") from error
 
@@ -138,8 +138,8 @@ class ProcessRuntime:
         volumes.write_files(pod, self._places(pod), sources, self._allocatable)
 
     def write_names(self) -> None:
-        """Services have changed: so have the names that containers with an image know."""
-        for pod in self._on_images.values():
+        """Services, or who is behind them, have changed: so have the names that containers know."""
+        for pod in self._named.values():
             try:
                 self._preparation.write_etc(pod)
             except OSError as error:
@@ -230,7 +230,7 @@ class ProcessRuntime:
 
     async def remove_pod(self, pod: PodObject) -> None:
         await self._cgroups.remove(self._pod_path(pod))
-        self._on_images.pop(pod.uid, None)
+        self._named.pop(pod.uid, None)
         self._addresses.release(pod)
         mounting.remove(self._home(pod))
         mounting.remove(self._places(pod).root)

@@ -36,6 +36,8 @@ ANNOTATION_WAIT = _GANG + "waiting-time"
 ANNOTATION_GROUPS = _GANG + "groups"
 ANNOTATION_MATCH = _GANG + "match-policy"
 ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
+WAITING_TIMES = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+"""Annotations of a PodGroup, the first one counts: after so long in its queue the gang goes before others."""
 VOLCANO_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 """Annotations that name a PodGroup of Volcano."""
 _MOST_GROUPS = 64
@@ -148,7 +150,14 @@ def spec_of(
         match=_match(annotations, defaults),
         groups=groups,
         topology=topology,
+        wait_seconds=wait_seconds(annotations),
     )
+
+
+def wait_seconds(annotations: Mapping[str, str]) -> float:
+    """How long a gang waits in its queue before it goes before others; 0 for ever, as for what is no duration."""
+    told = next((text for key in WAITING_TIMES if (text := annotations.get(key))), "")
+    return go_duration_seconds(told) or 0.0
 
 
 def _match(annotations: Mapping[str, str], defaults: GangDefaults) -> MatchPolicy:

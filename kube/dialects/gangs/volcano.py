@@ -13,7 +13,7 @@ import msgspec
 
 from kube.dialects.documents.document import checked
 from kube.dialects.gangs import networktopology
-from kube.dialects.gangs.membership import USUAL, GangDefaults
+from kube.dialects.gangs.membership import USUAL, GangDefaults, wait_seconds
 from kube.dialects.sublet.pod_annotations import ANNOTATION_REQUIRED_TOPOLOGY
 from kube.objects import Quantities, VolcanoPodGroup, unix_seconds
 from model.fault import ConfigurationFault
@@ -97,4 +97,5 @@ def _gang_spec(group: VolcanoPodGroup, told: _Spec, where: str, defaults: GangDe
         topology=networktopology.levels(group.metadata.annotations or {}, where),
         priority_class=told.priority_class_name or "",
         tasks=counted,
+        wait_seconds=wait_seconds(group.metadata.annotations or {}),
     )

@@ -171,6 +171,7 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
 def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
     sets = [(*key, pods) for part in parts for key, pods in _alike(part).items()]
     bound = sum(part.had for part in parts)
+    spec, eligible = _spec(parts), max(_complete(part) for part in parts)
     workload = Workload(
         key=subject.name,
         queue=sets[0][2][0].spec.queue,
@@ -181,10 +182,11 @@ def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
         ),
         min_total=sum(part.spec.min_member for part in parts),
         bound=bound,
-        gang=_spec(parts),
+        gang=spec,
         uid=",".join(part.gang.uid if part.gang and part.gang.uid else part.key for part in parts),
         created_seconds=min(_created(part) for part in parts),
-        eligible_seconds=max(_complete(part) for part in parts),
+        eligible_seconds=eligible,
+        deadline_seconds=eligible + spec.wait_seconds if spec.wait_seconds else None,
         preemption_policy=_policy(parts),
         topology=topology_of(parts),
         gangs=tuple(need for part in parts for need in place_needs(part)),
@@ -196,7 +198,9 @@ def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
 
 
 def _spec(parts: Sequence[GangPart]) -> GangSpec:
-    """One definition for a group: Strict where any of its gangs is, and as patient as the most patient of them."""
+    """One definition for a group: Strict where any of its gangs is, and as patient as the most patient of them; it goes
+    before others as soon as any of them does.
+    """
     first = parts[0].spec
     if len(parts) == 1:
         return first
@@ -206,6 +210,7 @@ def _spec(parts: Sequence[GangPart]) -> GangSpec:
         min_member=sum(part.spec.min_member for part in parts),
         mode=GangMode.STRICT if strict else GangMode.NON_STRICT,
         timeout_seconds=max(part.spec.timeout_seconds for part in parts),
+        wait_seconds=min((part.spec.wait_seconds for part in parts if part.spec.wait_seconds), default=0.0),
     )
     return joint
 

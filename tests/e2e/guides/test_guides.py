@@ -46,4 +46,4 @@ def test_a_step_prints_what_the_guide_promises(shell: Shell, guide: str, step: S
 
 
 def test_there_are_guides() -> None:
-    assert NAMES == ["batch", "preemption", "queues"]
+    assert NAMES == ["batch", "jobs", "preemption", "queues"]

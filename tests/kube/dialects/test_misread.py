@@ -18,6 +18,8 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "a sub-priority": ("labels", eviction.LABEL_PRIORITY, ("high", "2147483648"), "counts as unset"),
     "a switch": ("labels", eviction.LABEL_ENABLED, ("True", "yes"), "write true or false"),
     "a notice": ("annotations", pod_annotations.ANNOTATION_NOTICE, ("1e400", "5m", "-1"), "grace period"),
+    "a deadline": ("annotations", membership.WAITING_TIMES[0], ("soon", "30"), "write a duration such as 30m"),
+    "an older deadline": ("annotations", membership.WAITING_TIMES[1], ("soon",), "write a duration such as 30m"),
     "a mode": ("annotations", membership.ANNOTATION_MODE, ("strict", "Foo"), "the gang is Strict; write NonStrict"),
     "a waiting time": ("annotations", membership.ANNOTATION_WAIT, ("9e9s", "600", "0s"), "the usual time holds"),
     "a match policy": ("annotations", membership.ANNOTATION_MATCH, ("all",), "the usual policy holds"),

@@ -20,12 +20,7 @@ pytestmark = pytest.mark.e2e
 CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
-JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
-CONTAINER = {"name": "main", "image": "busybox"}
-JOB_SPEC = {
-    "minAvailable": 1,
-    "tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [CONTAINER]}}}],
-}
+QUEUES = "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues"
 
 
 class Clock:
@@ -92,14 +87,14 @@ def test_an_object_that_is_only_kept_says_so(cluster: Cluster) -> None:
         )
         assert (told["type"], told["involvedObject"]["apiVersion"]) == ("Warning", "kueue.x-k8s.io/v1beta1")
         rig.flavor("v100")
-        rig.define("volcano/jobs.yaml")
-        job = {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
-            "kind": "Job",
+        rig.define("kueue/localqueues.yaml")
+        queue = {
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "kind": "LocalQueue",
             "metadata": {"name": "train"},
-            "spec": JOB_SPEC,
+            "spec": {"clusterQueue": "all"},
         }
-        cluster.request("POST", JOBS, job)
+        cluster.request("POST", QUEUES, queue)
         await rig.until(lambda: rig.events().keys() == {"a100", "v100", "train"})
         assert [each["count"] for each in rig.events().values()] == [1, 1, 1]
         rig.clock.now += 1801.0

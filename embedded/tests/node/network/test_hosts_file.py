@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from embedded.node.network.hosts_file import ServiceObject, text, write_in_place
+from embedded.node.network.hosts_file import EndpointSliceObject, ServiceObject, text, write_in_place
 
 
 def service(name: str, namespace: str, address: str) -> ServiceObject:
@@ -33,6 +33,29 @@ def test_text(pod: Any) -> None:
         "10.0.0.1\tone\ttwo",
     ]
     assert text(pod(status={"podIP": "127.65.0.2"}), []).splitlines()[3:] == ["127.65.0.2\tweb"]
+
+
+def behind(service: str, namespace: str, **addresses: str) -> EndpointSliceObject:
+    labels = {"kubernetes.io/service-name": service}
+    endpoints = [{"addresses": [address], "hostname": name} for name, address in addresses.items()]
+    told = {
+        "metadata": {"namespace": namespace, "labels": labels},
+        "endpoints": [*endpoints, {"addresses": ["127.0.0.9"]}],
+    }
+    return msgspec.convert(told, EndpointSliceObject)
+
+
+def test_pods_below_a_headless_service(pod: Any) -> None:
+    """By `pod.service`, within their namespace; one without a host name has none."""
+    built = pod(status={"podIP": "127.65.0.2"}, subdomain="train", hostname="w0")
+    slices = [behind("train", "shop", w1="127.65.0.3", w0="127.65.0.2"), behind("train", "other", w0="127.65.0.7")]
+    assert text(built, [], slices, before=["127.0.0.1\tmachine"]).splitlines() == [
+        "127.0.0.1\tmachine",
+        "127.65.0.2\tw0.train.shop.svc.cluster.local\tw0",
+        "127.65.0.7\tw0.train.other\tw0.train.other.svc\tw0.train.other.svc.cluster.local",
+        "127.65.0.2\tw0.train\tw0.train.shop\tw0.train.shop.svc\tw0.train.shop.svc.cluster.local",
+        "127.65.0.3\tw1.train\tw1.train.shop\tw1.train.shop.svc\tw1.train.shop.svc.cluster.local",
+    ]
 
 
 def test_in_place(tmp_path: Path) -> None:

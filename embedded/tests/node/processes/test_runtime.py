@@ -11,15 +11,18 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from embedded.cgroups.hierarchy import Cgroups
 from embedded.fault import KernelFault
 from embedded.node.images.commands import Missing, Refused
+from embedded.node.network.hosts_file import EndpointSliceObject
 from embedded.node.objects.sources import SourceKind, SourceRef, Sources
 from embedded.node.ports import Execution, Exit
 from embedded.node.processes.container_process import ContainerProcess, heeds
 from embedded.node.processes.mounting import namespaces_possible
+from embedded.node.processes.preparation import Provision
 from embedded.node.processes.runtime import ProcessRuntime
 
 pytestmark = pytest.mark.kernel
@@ -509,3 +512,20 @@ def test_resize(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:
 
     assert run(runtime, first, resize) == Exit(137)
     assert seen == [("1536", "150000", str(256 << 20))] * 2 + [("256", "25000", str(96 << 20))] * 2
+
+
+def test_peers_of_a_pod_with_a_subdomain(cgroups: Cgroups, tmp_path: Path, pod: Any) -> None:
+    """Containers on the machine's own files find pods below a headless Service, and what the machine knows, too."""
+    if not namespaces_possible():
+        pytest.skip("containers cannot have mounts of their own on this machine")
+    labels = {"kubernetes.io/service-name": "train"}
+    told = {
+        "metadata": {"namespace": "shop", "labels": labels},
+        "endpoints": [{"addresses": ["127.65.0.9"], "hostname": "w1"}],
+    }
+    provision = Provision(slices=lambda: [msgspec.convert(told, EndpointSliceObject)])
+    runtime = ProcessRuntime(cgroups, tmp_path, 2000, 4 << 30, provision)
+    runtime.make_node()
+    script = "getent hosts w1.train | grep -q 127.65.0.9 && getent hosts localhost"
+    built = pod(containers=shell(script, **PYTHON), subdomain="train", hostname="w0")
+    assert run(runtime, built, nothing).code == 0

@@ -133,9 +133,7 @@ def test_who_covers_nothing(build: Any) -> None:
     growing = build.pod("growing", cpu=900)
     growing = with_fields(growing, requests=growing.spec.requests, certain=ResourceVector({CPU: 200}))
     asking = with_fields(build.pod("asking", cpu=900), requests=growing.spec.requests, certain=ResourceVector())
-    usage = build.usage(
-        {pod.uid: build.averages(400) for pod in (plain, growing, asking)}, online=build.averages(800)
-    )
+    usage = build.usage({pod.uid: build.averages(400) for pod in (plain, growing, asking)}, online=build.averages(800))
     found = within_requests(by_cgroups(usage), usage, (plain, growing, asking))
     assert (found.now.covered_millis, found.requested_millis) == (200, 200)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kube.dialects.gangs import membership
 from kube.dialects.gangs.membership import GangDefaults, gang_of, rank_of
 from kube.objects import Metadata, SchedulingGroup
 from model.workload import GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
@@ -177,3 +178,19 @@ INDEX, COMPLETION, ORDINAL = (
 def test_rank(labels: dict[str, str], annotations: dict[str, str], expected: int) -> None:
     """The topology's index before the Job's before the StatefulSet's."""
     assert rank_of(labels, annotations) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "seconds"),
+    [
+        ({}, 0.0),
+        ({membership.WAITING_TIMES[0]: "1h30m"}, 5400.0),
+        ({membership.WAITING_TIMES[1]: "30s"}, 30.0),
+        ({membership.WAITING_TIMES[0]: "1m", membership.WAITING_TIMES[1]: "30s"}, 60.0),
+        ({membership.WAITING_TIMES[0]: "soon"}, 0.0),
+    ],
+)
+def test_how_long_a_gang_waits(annotations: dict[str, str], seconds: float) -> None:
+    """What is no duration says nothing (misread tells it)."""
+    assert membership.wait_seconds(annotations) == seconds
+    assert membership.spec_of(1, "a/b", annotations).wait_seconds == seconds

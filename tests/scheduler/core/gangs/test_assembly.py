@@ -164,6 +164,13 @@ def test_eligible_when_the_minimum_was_complete() -> None:
     assert (result.workload.eligible_seconds, result.workload.priority) == (50.0, 7)
 
 
+def test_a_gang_that_waits_no_longer_has_a_deadline() -> None:
+    """So long after its minimum was complete: a restart begins anew."""
+    patient, other = (assembled(members(3), gang(2, wait_seconds=wait)).candidate for wait in (60.0, 0.0))
+    assert patient is not None and patient.workload.deadline_seconds == patient.workload.eligible_seconds + 60.0 == 61.0
+    assert other is not None and other.workload.deadline_seconds is None
+
+
 def test_unsupported_member_leaves_the_others_alone() -> None:
     """A member with a constraint we do not know is told so itself; the gang goes on without it."""
     result = assembled([*members(2), pod("x", gang=in_group(), unsupported=("spec.resourceClaims",))], gang(2))

@@ -1,0 +1,1 @@
+"""Controllers of jobs: what changes, and the loop that acts on it."""

@@ -1,0 +1,78 @@
+"""Jobs and their pods as they were seen last, and which objects were made for each by this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kube.dialects.jobs import reading
+from kube.dialects.jobs.job_pods import JobPodObject, job_pod, owner
+from kube.dialects.jobs.reading import AnyJob
+from kube.informer import Change, ChangeKind
+from model.job.actions import EnsureObject, MadeKind
+from model.job.status import JobPod
+
+
+class JobCache:
+    """`add` hears the key of each job that is to be looked at."""
+
+    def __init__(self, add: Callable[[str], None]) -> None:
+        self._add = add
+        self._sources: dict[str, AnyJob] = {}
+        self._keys: dict[str, str] = {}
+        self._pods: dict[str, dict[str, JobPod]] = {}
+        self._made: dict[str, dict[tuple[MadeKind, str], EnsureObject]] = {}
+
+    def saw_job(self, change: Change[Any]) -> None:
+        """Every change of a job."""
+        source: AnyJob = change.object
+        metadata = source.metadata
+        key = f"{reading.dialect_of(source)} {metadata.namespace}/{metadata.name}"
+        if change.kind is ChangeKind.DELETED:
+            self._sources.pop(key, None)
+            self._keys.pop(metadata.uid, None)
+            self._made.pop(metadata.uid, None)
+        else:
+            self._sources[key] = source
+            self._keys[metadata.uid] = key
+        self._add(key)
+
+    def saw_pod(self, change: Change[JobPodObject]) -> None:
+        """Every change of a pod of a job; one that only bears the label of a job is none of its."""
+        pod = change.object
+        uid = owner(pod)
+        known = self._pods.setdefault(uid, {}) if uid else {}
+        found = job_pod(pod) if uid and change.kind is not ChangeKind.DELETED else None
+        if found is None:
+            known.pop(pod.metadata.name, None)
+        else:
+            known[pod.metadata.name] = found
+        if uid and not known:
+            del self._pods[uid]
+        if key := self._keys.get(uid):
+            self._add(key)
+
+    def look_at_all(self) -> None:
+        """Whatever jobs depend on may have changed."""
+        for key in self._sources:
+            self._add(key)
+
+    def source(self, key: str) -> AnyJob | None:
+        """The job of a key; None for one that is gone."""
+        return self._sources.get(key)
+
+    def pods(self, uid: str) -> Iterable[JobPod]:
+        """Those that the job of that uid controls."""
+        return tuple(self._pods.get(uid, {}).values())
+
+    def made(self, uid: str, action: EnsureObject) -> None:
+        """The object is there as `action` has it."""
+        self._made.setdefault(uid, {})[action.kind, action.name] = action
+
+    def forget_made(self, uid: str) -> None:
+        """Of a job whose objects may not be there any more."""
+        self._made.pop(uid, None)
+
+    def is_made(self, uid: str, action: EnsureObject) -> bool:
+        """Whether this process made it so: what others do to it since is not seen."""
+        return self._made.get(uid, {}).get((action.kind, action.name)) == action

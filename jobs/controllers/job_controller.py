@@ -1,0 +1,230 @@
+"""The controller of jobs: follows jobs and their pods, and does what the plan says, while it leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import structlog
+
+from jobs.controllers.job_cache import JobCache
+from jobs.core.plan import plan
+from jobs.core.policy import JobFacts, JobPolicy
+from jobs.ports import JobWriter
+from kube import objects
+from kube.client import KubeClient
+from kube.dialects.jobs import reading
+from kube.dialects.jobs.job_pods import JobPodObject
+from kube.events import EventRecorder, ObjectRef
+from kube.informer import SOON_SECONDS, Change, Informer
+from kube.reconcile import Reconciler
+from model.fault import KubernetesFault
+from model.job.actions import CreatePod, DeleteJob, DeletePod, EnsureObject, JobAction, JobPlan, TellEvent
+from model.job.job import Job, JobDialect
+from model.job.labels import JOB_UID
+from model.job.status import JobPod, JobStatus
+
+log = structlog.get_logger()
+
+VOLCANO_DEFINITION = "jobs.batch.volcano.sh"
+_WORKERS = 8
+_WRITES = 16
+"""Pods of one job that are being made, or deleted, at once."""
+_COUNTS_SECONDS = 1.0
+"""How often a status is written that differs by counts alone: nobody decides by them."""
+
+Finished = Callable[[Job, JobStatus], None]
+Decide = Callable[[Job, JobStatus, Iterable[JobPod], JobFacts, JobPolicy, float], JobPlan]
+
+
+class JobController:
+    """`keeps` tells of a definition whether its objects are ours to act on; `finished` hears of each job that ends;
+    `decide` is the plan.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        writer: JobWriter,
+        recorder: EventRecorder,
+        leading: Callable[[], bool],
+        keeps: Callable[[str], Awaitable[bool]],
+        clock: Callable[[], float],
+        *,
+        policy: JobPolicy | None = None,
+        finished: Finished = lambda job, status: None,
+        decide: Decide = plan,
+    ) -> None:
+        self._writer = writer
+        self._recorder = recorder
+        self._keeps = keeps
+        self._clock = clock
+        self._policy = policy or JobPolicy()
+        self._finished = finished
+        self._decide = decide
+        self._reconciler = Reconciler(self._reconcile, leading, self._failed, workers=_WORKERS)
+        self._cache = JobCache(self._reconciler.add)
+        self._classes: Informer[objects.PriorityClass] = Informer(
+            client, "scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass, on_change=self._saw_class
+        )
+        training, volcano = (reading.RESOURCES[dialect] for dialect in (JobDialect.TRAINING, JobDialect.VOLCANO))
+        saw, soon = self._cache.saw_job, SOON_SECONDS
+        self._training = Informer(client, training, objects.TrainingJob, on_change=saw, undefined_seconds=soon)
+        self._volcano = Informer(client, volcano, objects.VolcanoJob, on_change=saw, undefined_seconds=soon)
+        self._pods = Informer(client, "v1/pods", JobPodObject, label_selector=JOB_UID, on_change=self._cache.saw_pod)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._written: dict[str, float] = {}
+        self._told: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Never returns, unless there is nothing to do.
+
+        Pods are listed after jobs: what is known of pods must not be older than what a job's status says of them.
+        """
+        if not self._policy.enabled:
+            return
+        async with asyncio.TaskGroup() as group:
+            for informers in ((self._classes, self._training, self._volcano), (self._pods,)):
+                for informer in informers:
+                    group.create_task(informer.run())
+                for informer in informers:
+                    await informer.synced.wait()
+            group.create_task(self._reconciler.run())
+
+    def _saw_class(self, change: Change[objects.PriorityClass]) -> None:
+        """A class may be what jobs wait for."""
+        self._cache.look_at_all()
+
+    async def _reconcile(self, key: str) -> None:
+        source = self._cache.source(key)
+        if source is None:
+            self._forget(key)
+            return
+        if reading.dialect_of(source) is JobDialect.VOLCANO and not await self._keeps(VOLCANO_DEFINITION):
+            return
+        job, status = reading.job(source), reading.status(source)
+        wanted = self._planned(key, job, status)
+        if wanted is not None and await self._write_status(key, job, source.status, status, wanted):
+            await self._act(key, job, wanted.actions)
+            self._look_again(key, wanted.again_seconds)
+
+    def _planned(self, key: str, job: Job, status: JobStatus) -> JobPlan | None:
+        """None for a job about which the plan itself fails: it is set aside until it changes, and holds up no other."""
+        facts = JobFacts({each.metadata.name: each.value for each in self._classes.items.values()})
+        try:
+            return self._decide(job, status, self._cache.pods(job.uid), facts, self._policy, self._clock())
+        except Exception as error:
+            if self._told.get(key) != repr(error):
+                self._told[key] = repr(error)
+                log.exception("job set aside", job=key)
+                told = "an error of the controller itself about this job; it is tried again when it changes"
+                self._recorder.record(_about(job), "ControllerError", told, warning=True)
+            return None
+
+    async def _write_status(self, key: str, job: Job, before: Any, status: JobStatus, wanted: JobPlan) -> bool:
+        """Whether what follows may be done: not by what a status says that is another by now."""
+        written = reading.written(job, wanted.status)
+        if before is not None and written == reading.written(job, status):
+            return True
+        if before is not None and _by_counts_alone(status, wanted.status):
+            rest = self._written.get(key, 0.0) + _COUNTS_SECONDS - self._clock()
+            if rest > 0:
+                self._look_again(key, rest)
+                return True
+        await self._reconciler.led()
+        self._written[key] = self._clock()
+        if not await self._writer.status(job, before, written):
+            return False
+        if wanted.status.run != status.run:
+            # What others took away of the job's objects comes back with the next run.
+            self._cache.forget_made(job.uid)
+        self._tell(job, wanted.actions)
+        if wanted.status.phase.ended and not status.phase.ended:
+            self._finished(job, wanted.status)
+        return True
+
+    def _tell(self, job: Job, actions: Iterable[JobAction]) -> None:
+        about = _about(job)
+        for action in actions:
+            if isinstance(action, TellEvent):
+                self._recorder.record(about, action.reason, action.message, warning=action.warning)
+
+    async def _act(self, key: str, job: Job, actions: Iterable[JobAction]) -> None:
+        """Objects one after the other, since pods need them; then pods, several at a time."""
+        pods: list[CreatePod | DeletePod] = []
+        for action in actions:
+            match action:
+                case EnsureObject():
+                    await self._ensure(job, action)
+                case CreatePod() | DeletePod():
+                    pods.append(action)
+                case DeleteJob():
+                    await self._reconciler.led()
+                    await self._writer.delete_job(job)
+        await self._together(job, pods)
+        self._told.pop(key, None)
+
+    async def _ensure(self, job: Job, action: EnsureObject) -> None:
+        if self._cache.is_made(job.uid, action):
+            return
+        await self._reconciler.led()
+        await self._writer.ensure(job, action)
+        self._cache.made(job.uid, action)
+
+    async def _together(self, job: Job, actions: Iterable[CreatePod | DeletePod]) -> None:
+        """All are tried, whatever becomes of one; the first fault is raised then."""
+        room = asyncio.Semaphore(_WRITES)
+
+        async def one(action: CreatePod | DeletePod) -> None:
+            async with room:
+                await self._reconciler.led()
+                if isinstance(action, CreatePod):
+                    await self._writer.create_pod(job, action)
+                else:
+                    await self._writer.delete_pod(job, action)
+
+        results = await asyncio.gather(*(one(action) for action in actions), return_exceptions=True)
+        fault = next((result for result in results if isinstance(result, BaseException)), None)
+        if fault is not None:
+            raise fault
+
+    def _look_again(self, key: str, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        timer = self._timers.pop(key, None)
+        loop = asyncio.get_running_loop()
+        if timer is not None and not timer.cancelled() and timer.when() > loop.time():
+            if timer.when() <= loop.time() + seconds:
+                self._timers[key] = timer
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._reconciler.add, key)
+
+    def _forget(self, key: str) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        self._written.pop(key, None)
+        self._told.pop(key, None)
+
+    def _failed(self, key: str, fault: KubernetesFault, seconds: float) -> None:
+        """Told on the job as well, once for each trouble: its writer is who can mend a refusal."""
+        if self._told.get(key) == str(fault):
+            return
+        self._told[key] = str(fault)
+        log.warning("job not brought on", job=key, error=str(fault), retry_seconds=seconds)
+        source = self._cache.source(key)
+        if source is not None:
+            self._recorder.record(_about(reading.job(source)), "WriteFailed", str(fault), warning=True)
+
+
+def _about(job: Job) -> ObjectRef:
+    kind, version = reading.KINDS[job.id.dialect], reading.API_VERSIONS[job.id.dialect]
+    return ObjectRef(kind, job.id.name, job.id.namespace, job.uid, version)
+
+
+def _by_counts_alone(before: JobStatus, after: JobStatus) -> bool:
+    """Whether nothing differs that decides anything, or that people wait for."""
+    decisive = ("phase", "run", "floors", "failures", "evictions", "scale", "reason", "events")
+    return all(getattr(before, name) == getattr(after, name) for name in decisive)

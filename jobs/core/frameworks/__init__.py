@@ -1,0 +1,1 @@
+"""Environment variables that the processes of each framework read."""

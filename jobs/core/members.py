@@ -1,0 +1,84 @@
+"""Which pods a job is to have at this moment, and which of those that exist are its members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from model.job.job import Job, JobTask, Member
+from model.job.status import JobPod, JobStatus, PodPhase, TaskCounts
+
+
+class Roster(msgspec.Struct, frozen=True):
+    """`wanted` members in their order; `current` pods count, by member; `others` are to go: pods of an earlier run, and
+    those of members that are wanted no more.
+    """
+
+    wanted: tuple[Member, ...]
+    current: Mapping[Member, JobPod]
+    others: tuple[JobPod, ...]
+
+    @property
+    def missing(self) -> tuple[Member, ...]:
+        """Wanted members that have no pod, not even one that goes."""
+        names = {pod.member for pod in self.others}
+        return tuple(each for each in self.wanted if each not in self.current and each not in names)
+
+    @property
+    def pods(self) -> tuple[JobPod, ...]:
+        """All there are."""
+        return (*self.current.values(), *self.others)
+
+    @property
+    def live(self) -> tuple[JobPod, ...]:
+        """Those that have not ended."""
+        return tuple(pod for pod in self.pods if not pod.done)
+
+
+def size(job: Job, status: JobStatus, task: JobTask) -> int:
+    """How many pods the task has at this moment."""
+    elastic = job.elastic
+    if elastic is None or elastic.task != task.name:
+        return task.replicas
+    return max(elastic.minimum, min(status.scale.get(task.name, elastic.minimum), elastic.maximum))
+
+
+def roster(job: Job, status: JobStatus, pods: Iterable[JobPod]) -> Roster:
+    """Members of tasks that are due, in the order of tasks and indices."""
+    every = tuple(sorted(pods, key=lambda pod: pod.member))
+    fresh = {pod.member: pod for pod in every if not status.stale(pod)}
+    wanted = tuple(member for task in job.tasks if _due(job, task, fresh) for member in _members(job, status, task))
+    known = set(wanted)
+    current = {member: fresh[member] for member in wanted if member in fresh}
+    others = tuple(pod for pod in every if pod.member not in known or status.stale(pod))
+    return Roster(wanted, current, others)
+
+
+def counts(job: Job, found: Roster) -> dict[str, TaskCounts]:
+    """Pods by task and by what they do."""
+    told = {task.name: TaskCounts() for task in job.tasks}
+    for pod in found.pods:
+        counts_now = found.current.get(pod.member) is pod and not pod.leaving
+        kind = pod.phase.value.lower() if counts_now else "terminating"
+        told[pod.member.task] = told.get(pod.member.task, TaskCounts()) + TaskCounts(**{kind: 1})
+    return told
+
+
+def _members(job: Job, status: JobStatus, task: JobTask) -> Iterator[Member]:
+    return (Member(task.name, index) for index in range(size(job, status, task)))
+
+
+def _due(job: Job, task: JobTask, fresh: Mapping[Member, JobPod]) -> bool:
+    """Whether the tasks that it waits for have begun; one that has pods already stays due."""
+    if task.after is None or any(member.task == task.name for member in fresh):
+        return True
+    begun = [_begun(job.task(name), fresh) for name in task.after.names]
+    return all(begun) if task.after.every else any(begun)
+
+
+def _begun(task: JobTask | None, fresh: Mapping[Member, JobPod]) -> bool:
+    if task is None:
+        return True
+    phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED)
+    return sum(pod.phase in phases for pod in fresh.values() if pod.member.task == task.name) >= task.minimum

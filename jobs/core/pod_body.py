@@ -1,0 +1,159 @@
+"""The pod of a member: its task's template with the job's labels, environment and terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobs.core.frameworks.environment import environment
+from jobs.core.owner import group_name, owner_reference
+from jobs.core.peers import Peers, pod_name
+from jobs.core.plugins import env, pytorch
+from jobs.core.plugins.arguments import flags
+from jobs.core.shared_objects import Extra, extra
+from model.job import labels
+from model.job.job import Job, JobDialect, Member
+from model.job.status import JobStatus
+from model.priority import PreemptionPolicy
+
+_GPU_LABELS = (
+    "nvidia.com/gpu.product",
+    "node.koordinator.sh/gpu-model",
+    "cloud.google.com/gke-accelerator",
+    "sublet.dev/gpu-type",
+)
+"""Node labels that say the kind of a node's GPUs."""
+
+
+def pod_body(job: Job, status: JobStatus, peers: Peers, member: Member, priority_class: str) -> dict[str, Any]:
+    """The whole object."""
+    task = job.task(member.task)
+    template = task.template if task is not None else {}
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    name = pod_name(job.id.name, member)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": job.id.namespace,
+            "labels": {**(metadata.get("labels") or {}), **_labels(job, status, member)},
+            "annotations": {
+                **job.inherited,
+                **(metadata.get("annotations") or {}),
+                **_annotations(job, status, member, peers),
+            },
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": _spec(job, spec, peers, member, name, priority_class),
+    }
+
+
+def selector(job: Job) -> dict[str, str]:
+    """Labels by which Services and policies find the job's pods."""
+    if job.id.dialect is JobDialect.VOLCANO:
+        return {labels.VOLCANO_JOB: job.id.name, labels.VOLCANO_NAMESPACE: job.id.namespace}
+    return {labels.JOB_NAME: job.id.name}
+
+
+def _labels(job: Job, status: JobStatus, member: Member) -> dict[str, str]:
+    own = {
+        labels.JOB_UID: job.uid,
+        labels.JOB_NAME: job.id.name,
+        labels.TASK: member.task,
+        labels.TASK_INDEX: str(member.index),
+        labels.JOB_RUN: str(status.run),
+    }
+    queue = job.group.queue
+    if job.id.dialect is JobDialect.TRAINING:
+        return {**own, **({labels.QUEUE: queue} if queue else {}), labels.POD_GROUP: group_name(job)}
+    volcano = {labels.VOLCANO_TASK: member.task, labels.VOLCANO_INDEX: str(member.index)}
+    return {**own, **selector(job), **volcano, labels.VOLCANO_QUEUE: queue}
+
+
+def _annotations(job: Job, status: JobStatus, member: Member, peers: Peers) -> dict[str, str]:
+    told = {labels.RANK: str(peers.rank(member))}
+    policy = job.group.preemption_policy
+    if policy in (PreemptionPolicy.NEVER, PreemptionPolicy.ALWAYS):
+        told[labels.PREEMPTION_POLICY] = policy.value
+    if job.id.dialect is JobDialect.TRAINING:
+        return told
+    return {
+        **told,
+        labels.VOLCANO_TASK: member.task,
+        labels.VOLCANO_INDEX: str(member.index),
+        labels.VOLCANO_JOB: job.id.name,
+        labels.VOLCANO_QUEUE: job.group.queue,
+        labels.VOLCANO_VERSION: str(status.run),
+        labels.VOLCANO_RETRIES: str(status.failures),
+        labels.VOLCANO_GROUP: group_name(job),
+    }
+
+
+def _spec(
+    job: Job, spec: Mapping[str, Any], peers: Peers, member: Member, name: str, priority_class: str
+) -> dict[str, Any]:
+    """What the template says itself stays, but for restarts of a failed container in place."""
+    added = extra(job, peers)
+    variables = {**environment(job.framework, peers, member), **_plugin_variables(job, peers, member)}
+    made = {
+        **spec,
+        "schedulerName": spec.get("schedulerName") or job.group.scheduler or "sublet-scheduler",
+        **({"priorityClassName": priority_class} if priority_class and not spec.get("priorityClassName") else {}),
+        **({} if spec.get("restartPolicy") else {"restartPolicy": "Never"}),
+    }
+    if job.framework is not None or "svc" in job.plugins:
+        made = {"hostname": name, "subdomain": job.id.name, **made}
+    made |= {
+        field: _with(spec[field], variables, added) for field in ("initContainers", "containers") if spec.get(field)
+    }
+    if added.volumes:
+        made["volumes"] = [*(spec.get("volumes") or ()), *added.volumes]
+    if job.group.gpu_type:
+        made["affinity"] = _of_gpu_type(spec.get("affinity") or {}, job.group.gpu_type)
+    return made
+
+
+def _plugin_variables(job: Job, peers: Peers, member: Member) -> dict[str, str]:
+    told = env.environment(member) if "env" in job.plugins else {}
+    if "pytorch" in job.plugins:
+        told |= pytorch.environment(peers, member, flags(job.plugins["pytorch"]))
+    return told
+
+
+def _with(containers: Iterable[Mapping[str, Any]], variables: Mapping[str, str], added: Extra) -> list[dict[str, Any]]:
+    """Each container with the variables and mounts that it does not name itself."""
+    return [_with_each(container, variables, added) for container in containers]
+
+
+def _with_each(container: Mapping[str, Any], variables: Mapping[str, str], added: Extra) -> dict[str, Any]:
+    own = container.get("env") or []
+    known = {each.get("name") for each in own}
+    more = [{"name": name, "value": value} for name, value in variables.items()]
+    # Before the container's own, which may refer to them: $(RANK).
+    variables_first = [each for each in (*more, *added.variables) if each["name"] not in known]
+    made = {**container, "env": [*variables_first, *own]}
+    if added.mounts:
+        taken = {each.get("mountPath") for each in container.get("volumeMounts") or ()}
+        mounts = [each for each in added.mounts if each["mountPath"] not in taken]
+        made["volumeMounts"] = [*(container.get("volumeMounts") or ()), *mounts]
+    return made
+
+
+def _of_gpu_type(affinity: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The affinity with nodes whose GPUs are of the kind: any one label is enough, beside each term that is there."""
+    node = affinity.get("nodeAffinity") or {}
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = [
+        {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), _says(label, kind)]}
+        for term in required.get("nodeSelectorTerms") or [{}]
+        for label in _GPU_LABELS
+    ]
+    return {
+        **affinity,
+        "nodeAffinity": {**node, "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}},
+    }
+
+
+def _says(label: str, kind: str) -> dict[str, Any]:
+    return {"key": label, "operator": "In", "values": [kind]}

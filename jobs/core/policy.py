@@ -1,0 +1,39 @@
+"""Settings of what is done for jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class JobPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How jobs are run."""
+
+    enabled: Annotated[
+        bool,
+        Meta(
+            description="Make the pods of TrainingJobs, and of Volcano's Jobs where the definition of these is "
+            "annotated sublet.dev/controlled: true, which Volcano's own is not."
+        ),
+    ] = True
+    no_room_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="An elastic job gives up pods above its minimum for which no node was found for so long, and "
+            "tries again after its cool-down.",
+        ),
+    ] = 30.0
+    kept_events: Annotated[
+        int, Meta(ge=0, le=50, description="Events that the status of a TrainingJob keeps, the newest ones.")
+    ] = 20
+
+
+class JobFacts(msgspec.Struct, frozen=True):
+    """What is known beside the job and its pods: the PriorityClasses of the cluster by name, with their values."""
+
+    classes: Mapping[str, int] = {}

@@ -1,0 +1,1 @@
+"""Kubernetes: what jobs write there."""

@@ -1,0 +1,1 @@
+"""Jobs: objects of both kinds read into one model, their pods, and statuses written back."""

@@ -1,0 +1,1 @@
+"""A job, its status, and what is to be done for it."""

@@ -1,0 +1,285 @@
+"""On a real API server: jobs become pods, whoever is killed after any write, and only those that are ours to run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scheduler_processes import POD_GROUP_CRD, Cluster
+
+from jobs.controllers.job_controller import VOLCANO_DEFINITION, JobController
+from jobs.core.plan import plan
+from jobs.core.policy import JobPolicy
+from jobs.edge.job_writer import KubernetesJobWriter
+from kube.client import KubeClient
+from kube.events import EventRecorder
+from model.job.actions import CreatePod, DeletePod, EnsureObject
+from model.job.job import Job
+from model.job.status import JobStatus
+
+pytestmark = pytest.mark.e2e
+
+CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TRAINING = "/apis/sublet.dev/v1alpha1/namespaces/default/trainingjobs"
+VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+TEMPLATE = {"spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "image"}]}}
+
+
+class Killed(Exception):
+    """The process was killed."""
+
+
+class Killer:
+    """A writer whose process is killed before, or after, a write; the write itself is made in the second case."""
+
+    def __init__(self, inner: KubernetesJobWriter, writes: int, *, after: bool) -> None:
+        self._inner = inner
+        self._left = writes
+        self._after = after
+        self.dead = asyncio.Event()
+
+    async def _one(self, write: Awaitable[Any]) -> Any:
+        self._left -= 1
+        if self.dead.is_set() or (self._left < 0 and not self._after):
+            self.dead.set()
+            write.close()  # type: ignore[attr-defined]
+            await asyncio.Event().wait()
+        answer = await write
+        if self._left < 0:
+            self.dead.set()
+            await asyncio.Event().wait()
+        return answer
+
+    async def status(self, job: Job, before: Any, wanted: dict[str, Any]) -> bool:
+        return bool(await self._one(self._inner.status(job, before, wanted)))
+
+    async def create_pod(self, job: Job, action: CreatePod) -> None:
+        await self._one(self._inner.create_pod(job, action))
+
+    async def delete_pod(self, job: Job, action: DeletePod) -> None:
+        await self._one(self._inner.delete_pod(job, action))
+
+    async def ensure(self, job: Job, action: EnsureObject) -> None:
+        await self._one(self._inner.ensure(job, action))
+
+    async def delete_job(self, job: Job) -> None:
+        await self._one(self._inner.delete_job(job))
+
+
+class Rig:
+    """A cluster with the definitions of jobs, and requests against it."""
+
+    def __init__(self, cluster: Cluster, client: KubeClient) -> None:
+        self.cluster = cluster
+        self.client = client
+        self.kept = True
+        self.asked: list[str] = []
+        self.finished: list[tuple[str, str]] = []
+        cluster.request("POST", DEFINITIONS, POD_GROUP_CRD)
+        for file in ("sublet/trainingjobs.yaml", "volcano/jobs.yaml", "volcano/podgroups.yaml"):
+            cluster.request("POST", DEFINITIONS, yaml.safe_load((CRDS / file).read_text()))
+
+    def controller(self, writer: Any = None, policy: JobPolicy | None = None, decide: Any = plan) -> JobController:
+        async def keeps(definition: str) -> bool:
+            self.asked.append(definition)
+            return self.kept
+
+        def finished(job: Job, status: JobStatus) -> None:
+            self.finished.append((job.id.name, status.phase.value))
+
+        recorder = EventRecorder(self.client, "sublet-scheduler", "test")
+        return JobController(
+            self.client, writer or KubernetesJobWriter(self.client, dict), recorder, lambda: True, keeps,
+            time.time, policy=policy, finished=finished, decide=decide,
+        )  # fmt: skip
+
+    async def call(self, *request: Any) -> Any:
+        return await asyncio.to_thread(self.cluster.request, *request)
+
+    async def train(self, name: str = "train", **spec: Any) -> None:
+        body = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}}
+        told = {"jobType": "PyTorchJob", "resources": {"minReplicas": 3}, "template": TEMPLATE, **spec}
+        await self.call("POST", TRAINING, body | {"spec": told})
+
+    async def pods(self) -> dict[str, Any]:
+        return {each["metadata"]["name"]: each for each in (await self.call("GET", PODS))["items"]}
+
+    async def become(self, name: str, phase: str) -> None:
+        await self.call("PATCH", f"{PODS}/{name}/status", {"status": {"phase": phase}}, MERGE)
+
+    async def status(self, name: str = "train", path: str = TRAINING) -> dict[str, Any]:
+        found: dict[str, Any] = (await self.call("GET", f"{path}/{name}")).get("status", {})
+        return found
+
+    async def until(self, done: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not await done():
+                await asyncio.sleep(0.03)
+
+
+def play(cluster: Cluster, working: Callable[[Rig], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
+            await working(Rig(cluster, client))
+
+    asyncio.run(whole())
+
+
+class Running:
+    """A controller while the block lasts."""
+
+    def __init__(self, controller: JobController) -> None:
+        self._controller = controller
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.create_task(self._controller.run())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+async def _three(rig: Rig) -> bool:
+    return len(await rig.pods()) == 3
+
+
+def test_a_job_from_its_pods_to_its_end(cluster: Cluster) -> None:
+    """Its group, its Service, its pods; phases as they are, and whoever counts ends hears of it once."""
+
+    async def working(rig: Rig) -> None:
+        async with Running(rig.controller()):
+            await rig.train()
+            await rig.until(lambda: _three(rig))
+            pods = await rig.pods()
+            assert sorted(pods) == ["train-worker-0", "train-worker-1", "train-worker-2"]
+            owner = pods["train-worker-0"]["metadata"]["ownerReferences"][0]
+            assert (owner["kind"], owner["controller"]) == ("TrainingJob", True)
+            groups = await rig.call("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups")
+            assert [each["spec"] for each in groups["items"]] == [{"minMember": 3}]
+            assert (await rig.call("GET", "/api/v1/namespaces/default/services/train"))["spec"]["clusterIP"] == "None"
+            for phase, told in (("Running", "Running"), ("Succeeded", "Succeeded")):
+                for name in pods:
+                    await rig.become(name, phase)
+
+                async def reached(told: str = told) -> bool:
+                    return (await rig.status()).get("phase") == told
+
+                await rig.until(reached)
+            assert rig.finished == [("train", "Succeeded")] and await _three(rig)
+
+    play(cluster, working)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the write", "after the write"])
+@pytest.mark.parametrize("writes", [0, 3, 5, 9])
+def test_a_kill_at_each_write_of_a_restart(cluster: Cluster, writes: int, after: bool) -> None:
+    """One failure, one restart, one pod of each member, whenever the leader was killed; each of the writes is in the
+    table of tests/jobs/core/test_interruptions.py.
+    """
+
+    async def working(rig: Rig) -> None:
+        async def over() -> bool:
+            pods, status = await rig.pods(), await rig.status()
+            runs = {each["metadata"]["labels"]["sublet.dev/job-run"] for each in pods.values()}
+            return len(pods) == 3 and status.get("phase") == "Queued" and runs == {"1"}
+
+        await rig.train()
+        async with Running(rig.controller()):
+            await rig.until(lambda: _three(rig))
+            for name in await rig.pods():
+                await rig.become(name, "Running")
+
+            async def runs() -> bool:
+                return (await rig.status()).get("phase") == "Running"
+
+            await rig.until(runs)
+        await rig.become("train-worker-1", "Failed")
+        killer = Killer(KubernetesJobWriter(rig.client, dict), writes, after=after)
+        async with Running(rig.controller(killer)):
+            over_first = asyncio.create_task(rig.until(over))
+            dead = asyncio.create_task(killer.dead.wait())
+            await asyncio.wait([over_first, dead], return_when=asyncio.FIRST_COMPLETED)
+            over_first.cancel()
+        async with Running(rig.controller()):
+            await rig.until(over)
+            status = await rig.status()
+            assert (status["failures"], status["evictions"], status["run"]["number"]) == (1, 0, 1)
+
+    play(cluster, working)
+
+
+def test_volcanos_jobs_where_volcano_runs_itself(cluster: Cluster) -> None:
+    """Nothing is made of them, and nothing written."""
+
+    async def working(rig: Rig) -> None:
+        rig.kept = False
+        task = {"name": "w", "replicas": 1, "template": TEMPLATE}
+        body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "v"}}
+        await rig.call("POST", VOLCANO, body | {"spec": {"tasks": [task]}})
+        async with Running(rig.controller()):
+            await rig.train()
+            await rig.until(lambda: _three(rig))
+            assert VOLCANO_DEFINITION in rig.asked and await rig.status("v", VOLCANO) == {}
+        rig.kept = True
+        async with Running(rig.controller()):
+
+            async def made() -> bool:
+                return "v-w-0" in await rig.pods()
+
+            await rig.until(made)
+
+    play(cluster, working)
+
+
+def test_what_is_switched_off_does_nothing(cluster: Cluster) -> None:
+    async def working(rig: Rig) -> None:
+        await asyncio.wait_for(rig.controller(policy=JobPolicy(enabled=False)).run(), 1)
+
+    play(cluster, working)
+
+
+def test_a_name_that_is_taken(cluster: Cluster) -> None:
+    """Nothing of another's is touched; the job goes on once the name is free."""
+
+    async def working(rig: Rig) -> None:
+        service = {"metadata": {"name": "train"}, "spec": {"ports": [{"port": 80}]}}
+        await rig.call("POST", "/api/v1/namespaces/default/services", {"apiVersion": "v1", "kind": "Service"} | service)
+        await rig.train()
+        async with Running(rig.controller()):
+
+            async def begun() -> bool:
+                return (await rig.status()).get("phase") == "Pending"
+
+            await rig.until(begun)
+            await asyncio.sleep(0.3)
+            assert await rig.pods() == {}
+        found = await rig.call("GET", "/api/v1/namespaces/default/services/train")
+        assert found["spec"]["ports"][0]["port"] == 80
+
+    play(cluster, working)
+
+
+def test_an_error_about_one_job_holds_up_no_other(cluster: Cluster) -> None:
+    """It is set aside, and told."""
+
+    async def working(rig: Rig) -> None:
+        def decide(job: Job, *facts: Any) -> Any:
+            if job.id.name == "broken":
+                raise ZeroDivisionError
+            return plan(job, *facts)
+
+        await rig.train("broken")
+        async with Running(rig.controller(decide=decide)):
+            await rig.train()
+            await rig.until(lambda: _three(rig))
+            assert all(name.startswith("train-worker-") for name in await rig.pods())
+
+    play(cluster, working)

@@ -1,0 +1,8 @@
+"""The cases of frameworks, made importable."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "frameworks"))

@@ -1,0 +1,84 @@
+"""An elastic job grows while there is room, gives up what finds none, and begins with its minimum."""
+
+from __future__ import annotations
+
+import msgspec
+from job_cases import NOW, POLICY, Cluster, job, pod, running, task
+
+from jobs.core.elastic import next_seconds, resized
+from jobs.core.members import roster
+from model.job.actions import TellEvent
+from model.job.job import ElasticPolicy
+from model.job.status import JobPhase, JobPod, JobStatus, PodPhase
+
+ELASTIC = ElasticPolicy("worker", 2, 5, up_step=2, up_cooldown_seconds=60.0)
+JOB = job(task("worker", 5, 2), elastic=ELASTIC)
+
+
+def scaled(status: JobStatus, pods: list[JobPod], now: float = NOW) -> int:
+    return resized(JOB, status, roster(JOB, status, pods), POLICY, now).scale["worker"]
+
+
+def homeless(index: int, seconds: float) -> JobPod:
+    return pod(index, PodPhase.PENDING, waits="no room", created_seconds=NOW - seconds)
+
+
+def test_it_grows_by_a_step_after_its_rest() -> None:
+    status = running(scale={"worker": 2}, since_seconds=NOW - 59)
+    assert scaled(status, [pod(0), pod(1)]) == 2
+    assert scaled(status, [pod(0), pod(1)], NOW + 1) == 4
+    assert next_seconds(JOB, status, roster(JOB, status, [pod(0), pod(1)]), POLICY, NOW) == 1.0
+
+
+def test_it_grows_to_its_maximum_and_no_more() -> None:
+    status = running(scale={"worker": 4}, scaled_seconds=NOW - 60)
+    assert scaled(status, [pod(index) for index in range(4)]) == 5
+    full = running(scale={"worker": 5}, scaled_seconds=NOW - 600)
+    assert scaled(full, [pod(index) for index in range(5)]) == 5
+    assert next_seconds(JOB, full, roster(JOB, full, []), POLICY, NOW) == 0.0
+
+
+def test_it_waits_until_all_it_has_are_placed() -> None:
+    status = running(scale={"worker": 4}, scaled_seconds=NOW - 600)
+    assert scaled(status, [pod(0), pod(1), pod(2), pod(3, PodPhase.PENDING)]) == 4
+
+
+def test_what_finds_no_room_is_given_up() -> None:
+    """After a while, and not below the minimum."""
+    status = running(scale={"worker": 4}, scaled_seconds=NOW - 5)
+    assert scaled(status, [pod(0), pod(1), pod(2), homeless(3, 29)]) == 4
+    assert scaled(status, [pod(0), pod(1), pod(2), homeless(3, 30)]) == 3
+    assert scaled(status, [pod(0), pod(1), homeless(2, 30), homeless(3, 30)]) == 2
+    assert scaled(status, [pod(0), homeless(1, 30)]) == 4  # one of the minimum is the scheduler's business
+
+
+def test_a_restart_begins_with_the_minimum() -> None:
+    assert scaled(msgspec.structs.replace(running(scale={"worker": 5}), phase=JobPhase.RESTARTING), []) == 2
+
+
+def test_a_growing_job_of_the_cluster() -> None:
+    """Pods are added while it runs, without a restart; the Event says so."""
+    cluster = Cluster(JOB)
+    cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
+    assert len(cluster.pods) == 2
+    cluster.now += 60
+    grown = cluster.look()
+    assert TellEvent("Grown", "worker: 2 → 4 pods") in grown.actions
+    cluster.settle()
+    assert len(cluster.pods) == 4 and (cluster.status.failures, cluster.status.evictions, cluster.status.run) == (
+        0,
+        0,
+        0,
+    )
+
+
+def test_a_surplus_pod_that_is_evicted_restarts_nobody() -> None:
+    status = running(scale={"worker": 3}, scaled_seconds=NOW)
+    cluster = Cluster(JOB)
+    cluster.status = status
+    cluster.pods = {each.name: each for each in (pod(0), pod(1), pod(2, evicted=True, leaving=True))}
+    cluster.look()
+    assert cluster.status.phase is JobPhase.PENDING and not cluster.status.stale(cluster.pods["train-worker-0"])
+    cluster.settle()
+    assert cluster.status.phase is JobPhase.RUNNING
+    assert len(cluster.pods) == 3 and cluster.status.evictions == 1

@@ -1,0 +1,102 @@
+"""The pod of a member: what the template says, what the job adds, and that the template wins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from job_cases import job, task
+
+from jobs.core.peers import peers
+from jobs.core.pod_body import pod_body, selector
+from kube.dialects.queues.membership import NamedQueues, named_queues
+from kube.objects import Metadata
+from model.job import labels
+from model.job.job import Framework, GroupTerms, Job, JobDialect, Member
+from model.job.status import JobStatus
+from model.priority import PreemptionPolicy
+
+SECOND = Member("worker", 1)
+
+
+def body(of: Job, member: Member = SECOND, priority: str = "", run: int = 2) -> dict[str, Any]:
+    members = tuple(Member(each.name, index) for each in of.tasks for index in range(each.replicas))
+    return pod_body(of, JobStatus(run=run), peers(of, members), member, priority)
+
+
+def template(**spec: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "main", **spec.pop("container", {})}], **spec}}
+
+
+def env(made: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in made["spec"]["containers"][0]["env"]}
+
+
+def test_a_pod_of_a_training_job() -> None:
+    made = body(job(framework=Framework.PYTORCH))
+    meta = made["metadata"]
+    assert meta["name"] == "train-worker-1" and meta["ownerReferences"][0]["controller"] is True
+    assert meta["labels"] == {
+        "sublet.dev/job-uid": "12345678-9abc", "sublet.dev/job-name": "train", "sublet.dev/task": "worker",
+        "sublet.dev/task-index": "1", "sublet.dev/job-run": "2", "sublet.dev/queue": "research",
+        "pod-group.scheduling.sigs.k8s.io": "train-12345678",
+    }  # fmt: skip
+    assert made["spec"]["schedulerName"] == "sublet-scheduler" and made["spec"]["restartPolicy"] == "Never"
+    assert (made["spec"]["hostname"], made["spec"]["subdomain"]) == ("train-worker-1", "train")
+    assert env(made)["RANK"] == "1" and env(made)["MASTER_ADDR"] == "train-worker-0.train"
+
+
+def test_a_pod_of_a_volcano_job() -> None:
+    of = job(dialect=JobDialect.VOLCANO, plugins={"env": (), "svc": ()}, group=GroupTerms("q", 2, "volcano"))
+    made = body(of)
+    annotations, told = made["metadata"]["annotations"], made["metadata"]["labels"]
+    assert annotations["scheduling.k8s.io/group-name"] == "train-12345678-9abc"
+    assert annotations["volcano.sh/job-version"] == "2" and annotations["volcano.sh/task-spec"] == "worker"
+    assert selector(of).items() <= told.items() and made["spec"]["schedulerName"] == "volcano"
+    metadata = Metadata(labels=told, annotations=annotations)
+    assert named_queues(metadata) == NamedQueues("q")
+    assert env(made)["VC_TASK_INDEX"] == "1"
+    assert env(made)["VC_WORKER_HOSTS"] == {"configMapKeyRef": {"name": "train-svc", "key": "VC_WORKER_HOSTS"}}
+
+
+def test_the_template_wins() -> None:
+    own = template(
+        container={"env": [{"name": "RANK", "value": "9"}]}, restartPolicy="OnFailure", schedulerName="other",
+        priorityClassName="mine", hostname="fixed",
+    )  # fmt: skip
+    made = body(job(task(template=own), framework=Framework.PYTORCH), priority="high")
+    spec = made["spec"]
+    assert (spec["restartPolicy"], spec["schedulerName"], spec["priorityClassName"], spec["hostname"]) == (
+        "OnFailure", "other", "mine", "fixed",
+    )  # fmt: skip
+    assert env(made)["RANK"] == "9" and env(made)["WORLD_SIZE"] == "2"
+
+
+def test_the_priority_and_its_policy_are_inherited() -> None:
+    never = body(job(group=GroupTerms(minimum=2, preemption_policy=PreemptionPolicy.NEVER)), priority="high")
+    assert never["spec"]["priorityClassName"] == "high"
+    assert never["metadata"]["annotations"][labels.PREEMPTION_POLICY] == "Never"
+    assert labels.PREEMPTION_POLICY not in body(job())["metadata"]["annotations"]
+
+
+def test_a_kind_of_gpus() -> None:
+    """Any label that says so is enough, beside each term of the template's own."""
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    of = job(task(template=template(affinity=affinity)), group=GroupTerms(minimum=2, gpu_type="A100"))
+    required = body(of)["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    found = [[each["key"] for each in term["matchExpressions"]] for term in required["nodeSelectorTerms"]]
+    assert ["zone", "nvidia.com/gpu.product"] in found and all(keys[0] == "zone" for keys in found)
+    assert all(term["matchExpressions"][-1]["values"] == ["A100"] for term in required["nodeSelectorTerms"])
+
+
+def test_keys_and_hosts_are_mounted() -> None:
+    made = body(job(plugins={"ssh": ("--ssh-key-file-path=/home/.ssh",), "svc": ()}))
+    mounts = {each["mountPath"]: each["name"] for each in made["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts == {"/etc/volcano": "train-svc", "/home/.ssh": "train-ssh"}
+    assert {each["name"] for each in made["spec"]["volumes"]} == {"train-svc", "train-ssh"}
+
+
+def test_the_job_is_not_changed_by_its_pods() -> None:
+    of = job(task(template=template(container={"env": []})), framework=Framework.MPI)
+    first = body(of)
+    assert of.tasks[0].template == template(container={"env": []}) and body(of) == first
