@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated
 
@@ -24,3 +25,8 @@ class TableFormat(StrEnum):
 
 TextOption = Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")]
 TableOption = Annotated[TableFormat, typer.Option("-o", "--output", help="Output format.")]
+
+
+def visible(text: str) -> str:
+    """Without what commands a terminal: an agent's words are in it, and whoever has its token chooses them."""
+    return "".join(each if each.isprintable() or each in "\n\t" else json.dumps(each)[1:-1] for each in text)

@@ -19,6 +19,7 @@ from cli.preflight.command import preflight
 from cli.replay.command import replay
 from cli.simulate.cluster import simulate_cluster
 from cli.simulate.node import app as simulate_app
+from cli.submit.command import SubmitCommand, submit
 from cli.top.command import top
 from cli.uninstall.command import uninstall
 
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.command(name="up")(up.up)
 app.command(name="top")(top)
+app.command(name="submit", cls=SubmitCommand)(submit)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)

@@ -226,6 +226,7 @@ class UpstreamPodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
     disruption_mode: dict[str, Any] | str | None = None
     priority: Int32 | None = None
     preemption_policy: str | None = None
+    parent_composite_pod_group_name: str | None = None
 
 
 class UpstreamPodGroupStatus(msgspec.Struct, frozen=True):
@@ -464,3 +465,113 @@ class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
 class Lease(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     spec: LeaseSpec = LeaseSpec()
+
+
+class PodTemplate(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+
+
+class JobSpec(msgspec.Struct, frozen=True):
+    """Of a Job, or of the template of one in a definition of others: there numbers may be anything."""
+
+    parallelism: Any = None
+    completions: Any = None
+    template: PodTemplate = PodTemplate()
+
+
+class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
+    succeeded: int = 0
+    failed_indexes: str = ""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Of batch: how many pods it makes at once, and how many are through."""
+
+    metadata: Metadata = Metadata()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class JobTemplate(msgspec.Struct, frozen=True):
+    spec: JobSpec = JobSpec()
+
+
+class ReplicatedJob(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    replicas: Any = None
+    depends_on: Any = None
+    template: JobTemplate = JobTemplate()
+
+
+class JobSetStartup(msgspec.Struct, frozen=True, rename="camel"):
+    startup_policy_order: str = ""
+
+
+class JobSetSpec(msgspec.Struct, frozen=True, rename="camel"):
+    replicated_jobs: list[ReplicatedJob] | None = None
+    startup_policy: JobSetStartup | None = None
+
+
+class JobSet(msgspec.Struct, frozen=True):
+    """Of jobset.x-k8s.io: Jobs that belong together."""
+
+    metadata: Metadata = Metadata()
+    spec: JobSetSpec = JobSetSpec()
+
+
+class LeaderWorkerSetSpec(msgspec.Struct, frozen=True, rename="camel"):
+    startup_policy: str = ""
+
+
+class LeaderWorkerSet(msgspec.Struct, frozen=True):
+    """Of leaderworkerset.x-k8s.io; a pod says itself how large its group is."""
+
+    metadata: Metadata = Metadata()
+    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
+
+
+class TrainingReplicas(msgspec.Struct, frozen=True):
+    replicas: Any = None
+
+
+class TrainingSchedulingPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    min_available: Any = None
+    queue: str = ""
+
+
+class TrainingRunPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    scheduling_policy: TrainingSchedulingPolicy | None = None
+
+
+class PyTorchJobSpec(msgspec.Struct, frozen=True, rename="camel"):
+    pytorch_replica_specs: dict[str, TrainingReplicas] | None = None
+    run_policy: TrainingRunPolicy | None = None
+
+
+class PyTorchJob(msgspec.Struct, frozen=True):
+    """Of kubeflow.org."""
+
+    metadata: Metadata = Metadata()
+    spec: PyTorchJobSpec = PyTorchJobSpec()
+
+
+class CompositeGangPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    min_group_count: Int32 = 0
+
+
+class CompositePolicy(msgspec.Struct, frozen=True):
+    basic: dict[str, Any] | None = None
+    gang: CompositeGangPolicy | None = None
+
+
+class CompositePodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    parent_composite_pod_group_name: str | None = None
+    scheduling_policy: CompositePolicy = CompositePolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+
+
+class CompositePodGroup(msgspec.Struct, frozen=True):
+    """Of scheduling.k8s.io: pod groups grouped together (KEP-6012)."""
+
+    metadata: Metadata = Metadata()
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()

@@ -105,7 +105,8 @@ _WAIT_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.
 _REVIEW_SECONDS = (0.0005, *_CYCLE_SECONDS, 5.0)
 _AMOUNT = MetricUnit.AMOUNT
 _JOB_SECONDS = tuple(0.1 * 2**power for power in range(15))
-_COMPLETION_SECONDS = tuple(60.0 * 2**k for k in range(15))
+_COMPLETION_SECONDS = tuple(60.0 * 2**power for power in range(15))
+"""From a minute to 11.4 days."""
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 AGENT = MetricTable(
@@ -257,6 +258,16 @@ SCHEDULER = MetricTable(
                 "Gangs placed, result scheduled, or out of time, result timeout, for which label timeout is true.",
                 "result",
                 "timeout",
+            )
+        ),
+        _of_training(
+            _histogram(
+                "training_job_completion_seconds",
+                "Time from a job's creation to its end, status succeeded or failed; jobs of the kinds controlled here.",
+                "queue",
+                "job_type",
+                "status",
+                buckets=_COMPLETION_SECONDS,
             )
         ),
     ),

@@ -203,11 +203,44 @@ class QueueAccount(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
+class ProgressEvent(msgspec.Struct, frozen=True):
+    """One thing that happened, at Unix seconds."""
+
+    reason: str
+    message: str
+    at_seconds: float = 0.0
+    warning: bool = False
+
+
+class JobProgress(msgspec.Struct, frozen=True):
+    """How a job goes whose controller runs here. Words are those of its kind; times are Unix seconds, 0 for none.
+
+    `reason` and `message` say why it is in its phase, or cannot be run. It fails with failure number `most_failures`;
+    `evictions` are restarts that count for nothing. `tasks` are pods by task and by what they do, such as running.
+    """
+
+    kind: str
+    phase: str
+    reason: str = ""
+    message: str = ""
+    since_seconds: float = 0.0
+    created_seconds: float = 0.0
+    began_seconds: float = 0.0
+    ended_seconds: float = 0.0
+    failures: int = 0
+    most_failures: int = 0
+    evictions: int = 0
+    tasks: Mapping[str, Mapping[str, int]] = {}
+    nodes: tuple[str, ...] = ()
+    events: tuple[ProgressEvent, ...] = ()
+
+
 class JobAccount(msgspec.Struct, frozen=True):
     """A job and what it waits for; `path` is its queue and those above it, without the root.
 
     `members` are its pods that count, `scheduled` those with a node, `needed` how many must be placed at once.
     `shortages` are those of the quota now, `ahead` the first before it in the order, `ahead_count` how many there are.
+    `progress` is that of a job whose controller runs here, None for any other.
     """
 
     namespace: str
@@ -224,3 +257,4 @@ class JobAccount(msgspec.Struct, frozen=True):
     shortages: tuple[QuotaShortage, ...] = ()
     ahead: tuple[QueuedJob, ...] = ()
     ahead_count: int = 0
+    progress: JobProgress | None = None

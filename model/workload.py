@@ -78,13 +78,14 @@ class MatchPolicy(StrEnum):
 
 class GangSource(StrEnum):
     """Where a pod's gang is defined. UPSTREAM is scheduling.k8s.io's PodGroup, named by spec.schedulingGroup; VOLCANO
-    that of scheduling.volcano.sh, named by an annotation.
+    that of scheduling.volcano.sh, named by an annotation; MAKER the object whose controller makes the pods.
     """
 
     POD_GROUP = "PodGroup"
     ANNOTATION = "annotation"
     UPSTREAM = "scheduling.k8s.io PodGroup"
     VOLCANO = "scheduling.volcano.sh PodGroup"
+    MAKER = "maker"
 
 
 class GangPhase(StrEnum):
@@ -135,7 +136,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     None where its pods decide; `priority_class` is the name of the PriorityClass that it takes them from. `whole` gangs
     lose all their members to a preemption, or none. `tasks` are those of which it needs a minimum each, by name.
     `raises`: its priority counts where it is above that of its pods, too. It goes before others once it has waited for
-    `wait_seconds`; 0: never.
+    `wait_seconds`; 0: never. `live`: members that succeeded do not count, since the minimum is of those that are left.
     """
 
     min_member: int
@@ -152,6 +153,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     tasks: tuple[tuple[str, int], ...] = ()
     raises: bool = False
     wait_seconds: float = 0.0
+    live: bool = False
 
     def priority_of(self, own: int) -> int:
         """At which a pod counts whose own priority is `own`.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
 from model.decision import Decision
 from model.pod.pod import Pod
-from model.queue import JobAccount, QueueAccount, QueueStanding
+from model.queue import ROOT_QUEUE, JobAccount, JobProgress, QueueAccount, QueuedJob, QueueStanding
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.unserved_words import sentences
@@ -21,16 +21,23 @@ from scheduler.queue_answers import QueueAnswers, queue_of
 
 
 class SchedulerAnswers:
-    """See scheduler.ports.Answers."""
+    """See scheduler.ports.Answers; `progress` is that of a job (namespace, name) whose controller runs here."""
 
     def __init__(
-        self, cache: ClusterCache, cycle: Cycle, history: DecisionHistory, node_reports: NodeReports, clock: Clock
+        self,
+        cache: ClusterCache,
+        cycle: Cycle,
+        history: DecisionHistory,
+        node_reports: NodeReports,
+        clock: Clock,
+        progress: Callable[[str, str], JobProgress | None] = lambda namespace, name: None,
     ) -> None:
         self._cache = cache
         self._cycle = cycle
         self._history = history
         self._node_reports = node_reports
         self._clock = clock
+        self._progress = progress
         self._queues = QueueAnswers(cache, cycle, history, clock)
 
     def pod(self, namespace: str, name: str) -> PodExplanation | None:
@@ -113,7 +120,11 @@ class SchedulerAnswers:
         return self._queues.queue(name)
 
     def job(self, namespace: str, name: str) -> JobAccount | None:
-        return self._queues.job(namespace, name)
+        """One that has no pods yet, or none any more, has its progress alone."""
+        found, progress = self._queues.job(namespace, name), self._progress(namespace, name)
+        if found is None and progress is not None:
+            found = JobAccount(namespace, name, QueuedJob(f"{progress.kind}/{namespace}/{name}", ROOT_QUEUE))
+        return found if found is None else msgspec.structs.replace(found, progress=progress)
 
     def nodes(self) -> tuple[NodeExplanation, ...]:
         return tuple(self._node(name) for name in sorted(self._cache.nodes))

@@ -150,6 +150,9 @@ class Meter(Protocol):
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         """A gang was `scheduled`, or out of time."""
 
+    def job_completed(self, seconds: float, queue: str, job_type: str, status: str) -> None:
+        """A job `succeeded`, or `failed`, so long after its creation; the type is its own, such as PyTorchJob."""
+
     def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
         """All there is to tell of queues now, by row of the table; what is not among it any more is gone.
 
@@ -232,7 +235,7 @@ class Answers(Protocol):
     def queue(self, name: str) -> QueueAccount | None: ...
 
     def job(self, namespace: str, name: str) -> JobAccount | None:
-        """A gang, else the pods of the controller, else the pod of that name."""
+        """A gang, else the pods of the controller, else the pod of that name, and the progress of a job of ours."""
 
     def nodes(self) -> tuple[NodeExplanation, ...]: ...
 

@@ -117,9 +117,11 @@ class QueueAnswers:
     def _named(self, key: str) -> NamedJob | None:
         if self._cache.gangs.get(key) is not None or key in self._cache.gang_keys():
             return self._gang(self._cache.gangs.index.subject(key))
-        owned = self._cache.owned_by(key)
+        owned = self._cache.owned_by(key) or self._cache.made_by(key)
         if owned:
-            return self._controlled(f"job/{key}", owned)
+            subjects = {self._cache.subject_of(pod) for pod in owned}
+            alone = subjects.pop() if len(subjects) == 1 else None
+            return self._gang(alone) if alone and alone.gangs else self._controlled(f"job/{key}", owned)
         record = self._cache.find(*key.split("/", 1))
         if record is None:
             return None

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from jobs.core.policy import JobPolicy
+from kube.dialects.gangs.makers import ALL as MAKERS
+from kube.dialects.gangs.makers import Maker
 from kube.dialects.gangs.membership import GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventCapacity
@@ -86,6 +88,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             "ResourceQuota withholds a class from them.",
         ),
     ] = False
+    gang_makers: Annotated[
+        tuple[Maker, ...],
+        Meta(
+            description="Kinds whose pods make gangs by what their object says: `Job` (which names a queue itself), "
+            "`JobSet`, `LeaderWorkerSet`, `PyTorchJob`. Pods of a kind that is left out are placed one by one."
+        ),
+    ] = MAKERS
     queues: QueueSettings = QueueSettings()
     jobs: JobPolicy = JobPolicy()
     backoff: BackoffPolicy = BackoffPolicy()

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from jobs.controllers.job_controller import JobController
+from jobs.controllers.job_progress import Completion, completion
 from jobs.edge.job_writer import KubernetesJobWriter
 from jobs.edge.ssh_keys import key_pair
 from kube.client import KubeClient
@@ -29,6 +30,7 @@ from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
 from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
+from model.queue import DEFAULT_QUEUE
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen
@@ -58,6 +60,7 @@ from scheduler.link.node_reports import NodeReports
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
+from scheduler.steps.queue_figures import queue_label
 
 log = structlog.get_logger()
 
@@ -142,6 +145,7 @@ class Scheduler:
             settings.largest_cpu_ratio,
             settings.plain,
             settings.queues.dialects,
+            settings.gang_makers,
         )
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
@@ -153,7 +157,6 @@ class Scheduler:
         recorder.give_way = lambda: publisher.binding
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.node_reports = NodeReports(cache, self.history, self.clock)
-        self.answers = SchedulerAnswers(cache, cycle, self.history, self.node_reports, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.queue_statuses = QueueStatuses(
@@ -169,11 +172,19 @@ class Scheduler:
             kept.keeps,
             self.clock,
             policy=settings.jobs,
-            finished=metrics.job_completed,
+            finished=lambda job, status: self._completed(metrics, completion(job, status)),
         )
+        asked = (cache, cycle, self.history, self.node_reports, self.clock)
+        self.answers = SchedulerAnswers(*asked, self.jobs.progress)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
-        self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects)
+        self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects, settings.gang_makers)
         self.loop.reread = self.watch.reread
+
+    def _completed(self, metrics: SchedulerMetrics, ended: Completion) -> None:
+        """A queue that nobody wrote is no label, as of any other metric of queues."""
+        quota = self.cycle.quotas.quota
+        queue = queue_label(ended.queue, quota.tree.queues if quota is not None else (DEFAULT_QUEUE,))
+        metrics.job_completed(ended.seconds, queue, ended.job_type, ended.status)
 
     def _enqueue(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):

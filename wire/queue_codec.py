@@ -15,7 +15,9 @@ from model.queue import (
     Cell,
     CellStanding,
     JobAccount,
+    JobProgress,
     Loan,
+    ProgressEvent,
     Queue,
     QueueAccount,
     QueueAdmission,
@@ -241,6 +243,7 @@ def job_to_wire(account: JobAccount) -> scheduler_pb2.ExplainJobResponse:
         shortages=[shortage_to_wire(shortage) for shortage in account.shortages],
         ahead=[_job_to_wire(job) for job in account.ahead],
         ahead_count=account.ahead_count,
+        progress=None if account.progress is None else progress_to_wire(account.progress),
     )
 
 
@@ -261,6 +264,55 @@ def job_from_wire(message: scheduler_pb2.ExplainJobResponse) -> JobAccount:
         shortages=tuple(shortage_from_wire(shortage) for shortage in message.shortages),
         ahead=tuple(_job_from_wire(job) for job in message.ahead),
         ahead_count=message.ahead_count,
+        progress=progress_from_wire(message.progress) if message.HasField("progress") else None,
+    )
+
+
+def progress_to_wire(progress: JobProgress) -> scheduler_pb2.JobProgress:
+    return scheduler_pb2.JobProgress(
+        kind=progress.kind,
+        phase=progress.phase,
+        reason=progress.reason,
+        message=progress.message,
+        since_seconds=progress.since_seconds,
+        created_seconds=progress.created_seconds,
+        began_seconds=progress.began_seconds,
+        ended_seconds=progress.ended_seconds,
+        failures=_small(progress.failures),
+        most_failures=_small(progress.most_failures),
+        evictions=_small(progress.evictions),
+        tasks=[
+            scheduler_pb2.TaskProgress(name=name, pods={word: _small(count) for word, count in pods.items()})
+            for name, pods in progress.tasks.items()
+        ],
+        nodes=progress.nodes,
+        events=[
+            scheduler_pb2.ProgressEvent(
+                reason=each.reason, message=each.message, at_seconds=each.at_seconds, warning=each.warning
+            )
+            for each in progress.events
+        ],
+    )
+
+
+def progress_from_wire(message: scheduler_pb2.JobProgress) -> JobProgress:
+    return JobProgress(
+        kind=message.kind,
+        phase=message.phase,
+        reason=message.reason,
+        message=message.message,
+        since_seconds=message.since_seconds,
+        created_seconds=message.created_seconds,
+        began_seconds=message.began_seconds,
+        ended_seconds=message.ended_seconds,
+        failures=message.failures,
+        most_failures=message.most_failures,
+        evictions=message.evictions,
+        tasks={each.name: dict(each.pods) for each in message.tasks},
+        nodes=tuple(message.nodes),
+        events=tuple(
+            ProgressEvent(each.reason, each.message, each.at_seconds, each.warning) for each in message.events
+        ),
     )
 
 
@@ -270,6 +322,11 @@ def _decision(message: scheduler_pb2.ExplainJobResponse, field: str) -> Decision
 
 def _amounts(amounts: Mapping[str, int]) -> dict[str, int]:
     return {name: _bounded(amount) for name, amount in amounts.items()}
+
+
+def _small(count: int) -> int:
+    """As an int32 takes it."""
+    return min(count, (1 << 31) - 1)
 
 
 def _whole(amount: int | None) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -13,28 +12,21 @@ import typer
 from cli.access import (
     DEFAULT_DIR,
     AgentOption,
-    CaOption,
     DirOption,
     NodeOption,
-    SchedulerOption,
-    ServerNameOption,
-    TokenOption,
+    SchedulerAccess,
     agent_address,
+    asks_scheduler,
     endpoint,
-    scheduler_address,
-    scheduler_at,
 )
 from cli.embedded_cluster import read_endpoints
 from cli.explain.queue_text import job_text, queue_text
 from cli.explain.text import evictions_text, gang_text, limits_text, node_text, pod_text
-from cli.formats import TextFormat, TextOption
+from cli.formats import TextFormat, TextOption, visible
 from model.fault import ConfigurationFault, Fault, PeerFault
 from view.lending_cause import Lending
 from view.lending_cause import lending as lending_of
 from view.queue_rows import queue_report
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(no_args_is_help=True, help="Ask a running cluster why a number is what it is.")
 
@@ -76,58 +68,50 @@ def node(
 
 
 @app.command()
+@asks_scheduler
 def pod(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The pod.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
-    scheduler: SchedulerOption = "",
-    ca: CaOption = None,
-    token_file: TokenOption = None,
-    server_name: ServerNameOption = "",
-    directory: DirOption = DEFAULT_DIR,
+    *,
+    access: SchedulerAccess,
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """Where a pod was placed and why, or what it waits for."""
     namespace, name = _name("pod", namespace, name)
-    address = scheduler_address(directory, scheduler)
-    answer = scheduler_at(address, ca, token_file, server_name).pod(namespace, name)
+    answer = access.client().pod(namespace, name)
     _print(answer, output, pod_text(answer, time.time()))
 
 
 @app.command()
+@asks_scheduler
 def gang(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The gang, as its PodGroup is named.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
-    scheduler: SchedulerOption = "",
-    ca: CaOption = None,
-    token_file: TokenOption = None,
-    server_name: ServerNameOption = "",
-    directory: DirOption = DEFAULT_DIR,
+    *,
+    access: SchedulerAccess,
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """How many members of a gang have a node, and why the others have not."""
     namespace, name = _name("gang", namespace, name)
-    address = scheduler_address(directory, scheduler)
-    answer = scheduler_at(address, ca, token_file, server_name).gang(namespace, name)
+    answer = access.client().gang(namespace, name)
     _print(answer, output, gang_text(answer, time.time()))
 
 
 @app.command()
+@asks_scheduler
 def queue(
     name: Annotated[str, typer.Argument(help="The queue.")],
-    scheduler: SchedulerOption = "",
-    ca: CaOption = None,
-    token_file: TokenOption = None,
-    server_name: ServerNameOption = "",
-    directory: DirOption = DEFAULT_DIR,
+    *,
+    access: SchedulerAccess,
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """What a queue may have and has, who lends to it and what it lends, and who waits in it and why."""
-    address = scheduler_address(directory, scheduler)
-    answer = scheduler_at(address, ca, token_file, server_name).queue(name)
+    answer = access.client().queue(name)
     _print(queue_report(answer), output, queue_text(answer))
 
 
 @app.command()
+@asks_scheduler
 def job(
     name: Annotated[
         str,
@@ -136,17 +120,13 @@ def job(
         ),
     ],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
-    scheduler: SchedulerOption = "",
-    ca: CaOption = None,
-    token_file: TokenOption = None,
-    server_name: ServerNameOption = "",
-    directory: DirOption = DEFAULT_DIR,
+    *,
+    access: SchedulerAccess,
     output: TextOption = TextFormat.TEXT,
 ) -> None:
     """The queue and the place of a job, the stage it waits in with quantities, and who is ahead of it."""
     namespace, name = _name("job", namespace, name)
-    address = scheduler_address(directory, scheduler)
-    answer = scheduler_at(address, ca, token_file, server_name).job(namespace, name)
+    answer = access.client().job(namespace, name)
     _print(answer, output, job_text(answer, time.time()))
 
 
@@ -231,8 +211,3 @@ def _print(answer: object, output: TextFormat, text: str) -> None:
     if output is TextFormat.JSON:
         text = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
     typer.echo(visible(text))
-
-
-def visible(text: str) -> str:
-    """Without what commands a terminal: an agent's words are in it, and whoever has its token chooses them."""
-    return "".join(each if each.isprintable() or each in "\n\t" else json.dumps(each)[1:-1] for each in text)

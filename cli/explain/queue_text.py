@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cli.explain.decision_text import dated
+from cli.progress_text import progress_text
 from cli.tables import aligned
 from model.queue import JobAccount, Loan, Queue, QueueAccount, QueuedJob, QueueStanding, QuotaShortage
 from model.reason import Reason, Stage, words
@@ -41,7 +42,10 @@ def queue_text(answer: QueueAccount) -> str:
 
 
 def job_text(answer: JobAccount, now: float) -> str:
-    """The job's queue and place, the stage it waits in with quantities, who is ahead, and the decisions about it."""
+    """How the job goes, its queue and place, the stage it waits in with quantities, who is ahead, and the decisions."""
+    progress = answer.progress
+    if progress is not None and not answer.members:
+        return progress_text(progress, answer.name, now)
     job = answer.job
     head = [
         f"{job.name}  {answer.scheduled} of {_number(answer.members, 'member')} have a node, "
@@ -55,7 +59,8 @@ def job_text(answer: JobAccount, now: float) -> str:
         *([f"  nearest fit: {answer.nearest}"] if answer.nearest else []),
     ]
     decisions = [dated(each, now) for each in (answer.decision, answer.preemption) if each is not None]
-    blocks = ("\n".join(head), "\n".join(_ahead(answer)), *decisions)
+    how = progress_text(progress, answer.name, now) if progress is not None else ""
+    blocks = (how, "\n".join(head), "\n".join(_ahead(answer)), *decisions)
     return "\n\n".join(block for block in blocks if block)
 
 

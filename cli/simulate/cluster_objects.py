@@ -84,8 +84,16 @@ QUEUES = {
     VOLCANO_QUEUE: Kind("scheduling.volcano.sh", objects.VolcanoQueue),
     "ElasticQuota": Kind("scheduling.sigs.k8s.io", objects.ElasticQuota, namespaced=True),
 }
+MAKERS = {
+    "Job": Kind("batch", objects.Job, namespaced=True),
+    "JobSet": Kind("jobset.x-k8s.io", objects.JobSet, namespaced=True),
+    "LeaderWorkerSet": Kind("leaderworkerset.x-k8s.io", objects.LeaderWorkerSet, namespaced=True),
+    "PyTorchJob": Kind("kubeflow.org", objects.PyTorchJob, namespaced=True),
+}
 OTHERS = {
+    "CompositePodGroup": Kind("scheduling.k8s.io", objects.CompositePodGroup, namespaced=True),
     **QUEUES,
+    **MAKERS,
     "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
     "Namespace": Kind("", objects.Namespace),
     "PersistentVolume": Kind("", objects.PersistentVolume),

@@ -83,6 +83,7 @@ class _Run:
             settings.largest_cpu_ratio,
             settings.plain,
             settings.queues.dialects,
+            settings.gang_makers,
         )
         self._cycle = Cycle(self._cache, settings)
         given = GivenCluster(found, now)

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
+from cli.documents import documents, name_of, too_deep
 from kube import objects
 from kube.dialects.documents.document import checked
 from kube.dialects.koordinator.topology import NodeResourceTopology
 from model.fault import ConfigurationFault
 
 _SUFFIXES = (".json", ".yaml", ".yml")
-_STDIN = Path("-")
-_LARGEST_BYTES = 256 << 20
-"""Of one file: a device or an endless pipe must not fill the memory."""
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Kind(NamedTuple):
@@ -112,13 +104,13 @@ def read(files: Iterable[Path], kinds: Mapping[str, Kind] = NODE_KINDS) -> Manif
     """Raises ConfigurationFault naming the file and what is wrong with it."""
     found = Manifests(kinds)
     for file in _expanded(files):
-        where = "standard input" if file == _STDIN else str(file)
+        where = name_of(file)
         try:
-            for number, document in enumerate(_documents(_content(file, where), where), 1):
+            for number, document in enumerate(documents(file), 1):
                 if document is not None:
                     found.add(document, f"{where} document {number}")
         except RecursionError as error:
-            raise ConfigurationFault(where, "is nested too deeply", "check -f") from error
+            raise too_deep(where) from error
     return found
 
 
@@ -138,52 +130,6 @@ def _expanded(files: Iterable[Path]) -> Iterator[Path]:
         if not inside:
             raise ConfigurationFault(str(file), f"holds no {', '.join(_SUFFIXES)} file", "check -f")
         yield from inside
-
-
-def _content(file: Path, where: str) -> bytes:
-    try:
-        with nullcontext(sys.stdin.buffer) if file == _STDIN else file.open("rb") as stream:
-            content = stream.read(_LARGEST_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationFault(where, f"cannot be read: {error.strerror}", "check -f") from error
-    if len(content) > _LARGEST_BYTES:
-        raise ConfigurationFault(where, f"is larger than {_LARGEST_BYTES >> 20} MiB", "give fewer nodes at a time")
-    return content
-
-
-def _documents(content: bytes, where: str) -> list[object]:
-    """JSON is YAML too, but a cluster's pods as JSON are read many times faster as what they are."""
-    if content.lstrip()[:1] == b"{":
-        try:
-            return list(_json_documents(content.decode()))
-        except ValueError:
-            pass  # a YAML document may begin with a brace
-    try:
-        return list(yaml.load_all(content, _TextTimes))
-    except RecursionError:
-        raise
-    # PyYAML lets through what its constructors raise on a tag whose content does not fit.
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
-        words = " ".join(str(error).split())
-        raise ConfigurationFault(where, f"is neither YAML nor JSON: {words}", "mend it, or check -f") from error
-
-
-def _json_documents(text: str) -> Iterator[object]:
-    """One after another, as kubectl accepts them. Raises ValueError."""
-    decoder, at = json.JSONDecoder(), 0
-    while rest := text[at:].lstrip():
-        document, length = decoder.raw_decode(rest)
-        yield document
-        at = len(text) - len(rest) + length
-
-
-class _TextTimes(_Loader):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: a time stays text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-    }
 
 
 def _group(document: dict[str, Any]) -> str | None:

@@ -49,13 +49,17 @@ _IN_NAMESPACE = (
     "networking.k8s.io/v1/networkpolicies",
     "rbac.authorization.k8s.io/v1/rolebindings",
     "rbac.authorization.k8s.io/v1/roles",
+    "monitoring.coreos.com/v1/servicemonitors",
 )
 _BY_NAME = (
-    ("v1/secrets", ("sublet-ca", "sublet-scheduler-tls", "sublet-admission-tls", "sublet-agent-tls")),
+    (
+        "v1/secrets",
+        ("sublet-ca", "sublet-scheduler-tls", "sublet-admission-tls", "sublet-agent-tls", "sublet-prometheus-token"),
+    ),
     ("v1/configmaps", ("sublet-ca",)),
     ("coordination.k8s.io/v1/leases", ("sublet-scheduler", "sublet-admission")),
 )
-"""What the programs made for themselves."""
+"""What the programs made for themselves, and the token that Prometheus was given."""
 _CLUSTER_WIDE = (
     "rbac.authorization.k8s.io/v1/clusterrolebindings",
     "rbac.authorization.k8s.io/v1/clusterroles",

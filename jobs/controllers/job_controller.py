@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from jobs.controllers.job_cache import JobCache
+from jobs.controllers.job_progress import job_progress
 from jobs.core.plan import plan
 from jobs.core.policy import JobFacts, JobPolicy
 from jobs.ports import JobWriter
@@ -24,6 +25,7 @@ from model.job.actions import CreatePod, DeleteJob, DeletePod, EnsureObject, Job
 from model.job.job import Job, JobDialect
 from model.job.labels import JOB_UID
 from model.job.status import JobPod, JobStatus
+from model.queue import JobProgress
 
 log = structlog.get_logger()
 
@@ -91,6 +93,12 @@ class JobController:
                 for informer in informers:
                     await informer.synced.wait()
             group.create_task(self._reconciler.run())
+
+    def progress(self, namespace: str, name: str) -> JobProgress | None:
+        """How the job of that name goes, a TrainingJob before one of Volcano; None where there is none."""
+        keys = (f"{dialect} {namespace}/{name}" for dialect in JobDialect)
+        source = next((found for key in keys if (found := self._cache.source(key)) is not None), None)
+        return job_progress(reading.job(source), reading.status(source)) if source is not None else None
 
     def _saw_class(self, change: Change[objects.PriorityClass]) -> None:
         """A class may be what jobs wait for."""

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from kube import objects
+from kube.dialects.gangs.makers import ALL as MAKERS
+from kube.dialects.gangs.makers import MadePod, Maker
 from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.dialects.upstream import core_objects
@@ -27,6 +29,7 @@ from model.pod.status import PodPhase
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.gang_cache import AnyPodGroup, GangCache
+from scheduler.cache.maker_cache import MakerCache
 from scheduler.cache.measured import MeasuredLoads
 from scheduler.cache.offers import Offers
 from scheduler.cache.pod_record import CacheChanges, PodRecord
@@ -69,6 +72,7 @@ class ClusterCache:
         ratio: float = 1.0,
         plain: Collection[str] = (),
         dialects: Collection[QueueDialect] = ALL,
+        makers: Collection[Maker] = MAKERS,
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self._plain = frozenset(plain)
@@ -76,6 +80,7 @@ class ClusterCache:
         self.live_index = LivePodIndex(self.ledger)
         self.nodes: dict[str, Node] = {}
         self.gangs = GangCache(defaults)
+        self._makers = MakerCache(makers)
         self._refusals = Refusals()
         self.queues = QueueCache(self._refusals.add, self._refusals.settled, dialects)
         self.offers = Offers(self._refusals, ratio)
@@ -159,6 +164,10 @@ class ClusterCache:
         found = (record.pod for record in self._pods.values() if record.pod.owner == controller)
         return tuple(sorted(found, key=age))
 
+    def made_by(self, maker: str) -> tuple[Pod, ...]:
+        """The pods that objects of this name (`namespace/name`) had made, by whichever controller; oldest first."""
+        return tuple(sorted((self._pods[uid].pod for uid in self._makers.pods_of(maker)), key=age))
+
     def subject_of(self, pod: Pod) -> WorkloadId:
         """Its gang group or gang, or the pod alone."""
         return self.gangs.index.subject(pod.spec.gang.key) if pod.spec.gang else WorkloadId.pod(pod.key)
@@ -181,7 +190,7 @@ class ClusterCache:
         """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""
         if key not in self._surplus:
             (part,) = self.gangs.parts(WorkloadId.gang(key), self.members, self._node_labels)
-            over = part.members.satisfied - part.spec.min_member
+            over = part.counted - part.spec.min_member
             self._surplus[key] = 0 if part.spec.problem else max(0, over)
         return self._surplus[key]
 
@@ -223,7 +232,9 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod, group_queue = self._in_queue(self._as_placed(core_objects.pod(source, self.gangs.defaults)))
+            read = self._as_placed(core_objects.pod(source, self.gangs.defaults))
+            made = self._made(read, source.metadata)
+            pod, group_queue = self._in_queue(self._in_gang(read, made), made)
             pod_class, pod_traits = self._classes.shared(class_of(pod)), pod_traits_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
@@ -238,6 +249,7 @@ class ClusterCache:
             told_before = record.condition_message if record is not None else ""
             before, record = record, PodRecord(pod, pod_class, pod_traits, told_before, pod.status.nominated_node)
             record.group_queue = group_queue
+            record.made = made
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.condition_message = told or record.condition_message
@@ -250,13 +262,31 @@ class ClusterCache:
         colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms(), cpus=None)
         return msgspec.structs.replace(pod, spec=spec, colocation=colocation)
 
-    def _in_queue(self, pod: Pod) -> tuple[Pod, str]:
-        """With the queue that it waits in, which its PodGroup or its namespace may say, and what its PodGroup says.
+    def _made(self, pod: Pod, metadata: objects.Metadata) -> MadePod | None:
+        """What it says of its maker, where it names no gang itself; one that others place is waited for, too."""
+        own = pod.spec.gang is not None or pod.spec.plain
+        return None if own else self._makers.made(metadata, self.gangs.defaults)
+
+    def _in_gang(self, pod: Pod, made: MadePod | None) -> Pod:
+        """In the gang that its maker says."""
+        if made is None:
+            return pod
+        gang = self._makers.gang(made)
+        return (
+            pod
+            if gang == pod.spec.gang
+            else msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, gang=gang))
+        )
+
+    def _in_queue(self, pod: Pod, made: MadePod | None) -> tuple[Pod, str]:
+        """With the queue that it waits in, and what its PodGroup or its maker says of it; its namespace may, too.
 
         A pod that is charged keeps the queue that it and its PodGroup named when that began: else quota that it uses
         were given back by a word.
         """
         group, record = self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", self._pods.get(pod.uid)
+        if made is not None:
+            group = self.queues.named(self._makers.queue(made))
         spec = pod.spec
         if record is not None and self.ledger.charge(pod.uid) is not None:
             group, settled = record.group_queue or group, record.pod.spec
@@ -271,7 +301,7 @@ class ClusterCache:
     def _queue_again(self, records: Iterable[PodRecord]) -> None:
         """Pods that may be in another queue by what their PodGroup or their namespace says, and their charges."""
         for record in records:
-            pod, record.group_queue = self._in_queue(record.pod)
+            pod, record.group_queue = self._in_queue(record.pod, record.made)
             if pod is record.pod:
                 continue
             record.pod = pod
@@ -280,6 +310,22 @@ class ClusterCache:
             if charge is not None:
                 after = msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
                 self.ledger.apply([LedgerChange(pod.uid, after)])
+
+    def _made_again(self, uids: Iterable[str], now: float) -> None:
+        """Pods that may be in another gang or queue by what their maker says, and their charges."""
+        for uid in uids:
+            before = self._pods[uid]
+            pod, group_queue = self._in_queue(self._in_gang(before.pod, before.made), before.made)
+            if pod is before.pod:
+                continue
+            self._set_pod(msgspec.structs.replace(before, pod=pod, group_queue=group_queue), before, now)
+            charge = self.ledger.charge(uid)
+            if charge is not None:
+                subject, priority = self._job(pod.spec.gang.key) if pod.spec.gang else (None, None)
+                after = msgspec.structs.replace(
+                    charge, pod=pod, queue=pod.spec.queue, subject=subject, gang_priority=priority
+                )
+                self.ledger.apply([LedgerChange(uid, after)])
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
         """What the pod names that nobody serves or reads; told of pods that wait for us."""
@@ -292,7 +338,11 @@ class ClusterCache:
             self._unindex(before.pod)
             if (before.pod_class, before.pod_traits) != (record.pod_class, record.pod_traits):
                 self._past(before)
+            if before.made is not None and before.made != record.made:
+                self._makers.forget(before.pod.uid, before.made)
         pod = record.pod
+        if record.made is not None:
+            self._makers.keep(pod.uid, record.made)
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
         members = self._members.setdefault(pod.own_workload, set())
@@ -357,6 +407,8 @@ class ClusterCache:
         if record is None:
             return
         self._unindex(record.pod)
+        if record.made is not None:
+            self._makers.forget(uid, record.made)
         if self._uids.get(record.pod.key) == uid:
             del self._uids[record.pod.key]
         self._touched.subjects.add(WorkloadId.pod(record.pod.key))
@@ -460,7 +512,7 @@ class ClusterCache:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
         before, queue = self._job(key), self.gangs.queue(key)
         subjects, invalid = self.gangs.seen(change)
-        self._touched.subjects |= subjects
+        self._regrouped(subjects)
         if self._job(key) != before:
             self._recharge(key)
         if self.gangs.queue(key) != queue:
@@ -468,6 +520,12 @@ class ClusterCache:
             self._queue_again([self._pods[uid] for uid in uids])
         if invalid is not None:
             self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
+
+    def _regrouped(self, subjects: set[WorkloadId]) -> None:
+        """Gangs that may be in other groups by now, and the placed members of those."""
+        self._touched.subjects |= subjects
+        for key in sorted({key for subject in subjects if subject.grouped for key in subject.gangs}):
+            self._recharge(key)
 
     def _job(self, key: str) -> tuple[WorkloadId | None, int | None]:
         """The group that a gang is in, None for itself alone, and its own word on priority."""
@@ -489,6 +547,10 @@ class ClusterCache:
             self._pod_group_seen(change)
         elif self.queues.reads(item):
             self.queues.apply(change)
+        elif isinstance(item, objects.CompositePodGroup):
+            self._regrouped(self.gangs.composite(change))
+        elif self._makers.reads(item):
+            self._made_again(self._makers.apply(change), now)
         elif isinstance(item, objects.NodeMetric):
             self._metric_seen(change.kind, item, now)
         elif isinstance(item, objects.ConfigMap):
@@ -523,6 +585,9 @@ class ClusterCache:
         if charge is not None and charge.state is PlacementState.ASSUMED:
             self._free(fact.uid)
         self._touched.subjects.add(fact.subject)
+        if fact.uid in self._pods:
+            # By its maker's word it may be in another gang since.
+            self._touch(self._pods[fact.uid].pod)
 
 
 def _discard(index: dict[_Key, set[str]], key: _Key, uid: str) -> None:

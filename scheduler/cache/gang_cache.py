@@ -18,6 +18,7 @@ from kube.informer import Change, ChangeKind
 from model.pod.pod import Pod
 from model.priority import PriorityClass
 from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
+from scheduler.cache.nested_groups import NestedGroups
 from scheduler.core.gangs.groups import GroupIndex
 from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
@@ -72,6 +73,7 @@ class GangCache:
         self.classes: Mapping[str, PriorityClass] = {}
         self._records: dict[GangSource, dict[str, GangRecord]] = {source: {} for source in _SOURCES}
         self._ran: set[str] = set()
+        self._nested = NestedGroups()
 
     def get(self, key: str) -> GangRecord | None:
         return next((records[key] for records in self._records.values() if key in records), None)
@@ -115,9 +117,25 @@ class GangCache:
         """All gangs that have a PodGroup."""
         return frozenset(key for records in self._records.values() for key in records)
 
+    def composite(self, change: Change[objects.CompositePodGroup]) -> set[WorkloadId]:
+        """Subjects that may come out differently by a composite group."""
+        self._nested.composite(change)
+        return self._nest_again(change.object.metadata.namespace)
+
     def seen(self, change: Change[Any]) -> tuple[set[WorkloadId], GangRecord | None]:
         """Subjects that may come out differently, and the record where its definition is news and has a problem."""
         record = self._read(change.object)
+        if not isinstance(change.object, objects.UpstreamPodGroup):
+            return self._seen(change, record)
+        own, deep = record.gang.spec.problem, self._nested.group(change, record.gang)
+        if deep and change.kind is not ChangeKind.DELETED:
+            record.gang = self._nested.nested(record.gang.key)
+        subjects, invalid = self._seen(change, record)
+        # What its tree lacks may come at any moment: its pods are told, and no Event says that it is invalid.
+        subjects |= self._nest_again(record.gang.namespace) if deep else set()
+        return subjects, invalid if own else None
+
+    def _seen(self, change: Change[Any], record: GangRecord) -> tuple[set[WorkloadId], GangRecord | None]:
         gang, records = record.gang, self._records[record.gang.source]
         before = records.pop(gang.key, None)
         if change.kind is not ChangeKind.DELETED:
@@ -133,6 +151,17 @@ class GangCache:
         current = self.get(gang.key)
         subjects = self.index.define(gang.key, current.gang.spec.groups if current else ())
         return subjects, record if gang.spec.problem and change.kind is not ChangeKind.DELETED else None
+
+    def _nest_again(self, namespace: str) -> set[WorkloadId]:
+        """PodGroups of a namespace that go with others by now, or no more."""
+        touched = set[WorkloadId]()
+        for key in self._nested.keys(namespace):
+            record = self._records[GangSource.UPSTREAM][key]
+            gang = self._nested.nested(key)
+            if gang.spec != record.gang.spec:
+                record.gang = gang
+                touched |= self.index.define(key, gang.spec.groups) if self.get(key) is record else set()
+        return touched
 
     def joined(self, membership: GangMembership, *, first: bool) -> set[WorkloadId]:
         """A pod came, went or changed: the subjects concerned. The `first` pod of a gang without object defines it."""

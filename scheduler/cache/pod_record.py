@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kube.dialects.gangs.makers import MadePod
 from kube.dialects.unserved import Unserved
 from model.pod.pod import Pod
 from model.workload import WorkloadId
@@ -17,7 +18,8 @@ class PodRecord(msgspec.Struct):
     """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
 
     `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
-    `group_queue` is the queue that its PodGroup named when it was seen last before it had a node.
+    `group_queue` is the queue that its PodGroup or its maker named when it was seen last before it had a node. `made`
+    is what it says of the object that it was made for, where that decides on its gang.
     """
 
     pod: Pod
@@ -27,6 +29,7 @@ class PodRecord(msgspec.Struct):
     nominated: str = ""
     unserved: tuple[Unserved, ...] = ()
     group_queue: str = ""
+    made: MadePod | None = None
 
     @property
     def named(self) -> NamedObject:

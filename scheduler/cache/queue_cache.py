@@ -13,7 +13,7 @@ import msgspec
 
 from kube import objects
 from kube.dialects.queues.dialect import ALL, QueueDialect
-from kube.dialects.queues.membership import resolved
+from kube.dialects.queues.membership import NamedQueues, resolved
 from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, in_force, read
 from kube.informer import Change, ChangeKind
 from model.pod.pod import Pod
@@ -98,6 +98,10 @@ class QueueCache:
             self._tree = self._tree or tree_of(self.queues())
             known = self._counted[queue, namespace] = counts_to(self._tree, queue, namespace)
         return known
+
+    def named(self, told: NamedQueues) -> str:
+        """The queue that somebody names, where a LocalQueue's name stands for a queue of that name; empty for none."""
+        return told.local if told.local in self._in_force else told.queue
 
     def apply(self, change: Change[Any]) -> None:
         """Take in one change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,8 @@ import structlog
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.gangs import membership, podgroups
+from kube.dialects.gangs.makers import ALL as MAKERS
+from kube.dialects.gangs.makers import Maker, made_pod
 from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.queues.dialect import ALL, QueueDialect
 from kube.events import EventRecorder, ObjectRef
@@ -37,6 +39,7 @@ SCHEDULER_CONFIG = "koordinator-system/koord-scheduler-config"
 NODE_CONFIG = "koordinator-system/slo-controller-config"
 _OTHERS: tuple[tuple[str, type[Any]], ...] = (
     (UPSTREAM_POD_GROUPS, objects.UpstreamPodGroup),
+    ("scheduling.k8s.io/v1alpha3/compositepodgroups", objects.CompositePodGroup),
     ("scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", objects.ClusterNetworkTopology),
     ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),
     ("topology.node.k8s.io/v1alpha1/noderesourcetopologies", objects.NodeResourceTopology),
@@ -56,14 +59,27 @@ _EVERYWHERE: tuple[tuple[str, type[Any]], ...] = (
     ("v1/namespaces", objects.Namespace),
     ("scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass),
 )
+_JOBS: tuple[str, type[Any]] = ("batch/v1/jobs", objects.Job)
+_MAKERS: dict[Maker, tuple[str, type[Any]]] = {
+    Maker.JOB_SET: ("jobset.x-k8s.io/v1alpha2/jobsets", objects.JobSet),
+    Maker.LEADER_WORKER_SET: ("leaderworkerset.x-k8s.io/v1/leaderworkersets", objects.LeaderWorkerSet),
+    Maker.PYTORCH_JOB: ("kubeflow.org/v1/pytorchjobs", objects.PyTorchJob),
+}
+"""Beside Jobs, which every cluster serves."""
 _CRD_WAIT_SECONDS = 2.0
 
 
 class KubernetesWatch:
-    """Everything the scheduler reads as facts, in the order of each collection; of queues those of `dialects`."""
+    """Everything the scheduler reads as facts, in the order of each collection; of queues those of `dialects`, of what
+    makes gangs the kinds `makers`.
+    """
 
     def __init__(
-        self, client: KubeClient, enqueue: Callable[[facts.Fact], None], dialects: Iterable[QueueDialect] = ALL
+        self,
+        client: KubeClient,
+        enqueue: Callable[[facts.Fact], None],
+        dialects: Iterable[QueueDialect] = ALL,
+        makers: Collection[Maker] = MAKERS,
     ) -> None:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
@@ -79,9 +95,12 @@ class KubernetesWatch:
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
         queues = (kind for dialect in dialects for kind in _QUEUES[dialect])
-        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in (*_OTHERS, *queues)))
+        made = (_MAKERS[maker] for maker in makers if maker in _MAKERS)
+        others = (*_OTHERS, *queues, *made)
+        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in others))
+        everywhere = (*_EVERYWHERE, *((_JOBS,) if Maker.JOB in makers else ()))
         self._everywhere: tuple[Informer[Any], ...] = (
-            *(informer(*each) for each in _EVERYWHERE),
+            *(informer(*each) for each in everywhere),
             self._nodes,
             self._pods,
         )
@@ -100,7 +119,7 @@ class KubernetesWatch:
                 if isinstance(item, objects.UpstreamPodGroup | objects.VolcanoPodGroup):
                     self._enqueue(facts.ObjectSeen(Change(ChangeKind.MODIFIED, item)))
         for pod in list(self._pods.items.values()):
-            if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
+            if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None or made_pod(pod.metadata):
                 self._enqueue(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
 
     def _configured(self, change: Change[objects.ConfigMap]) -> None:

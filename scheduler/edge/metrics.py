@@ -7,13 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from prometheus_client import CollectorRegistry
 
 from kube.exposition import Instruments
-from model.job.job import Job
-from model.job.status import JobStatus
 from model.metrics import QUEUE_ROWS, SCHEDULER, MetricSample
-from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
 
 _WAITS = "training_job_scheduling_duration_seconds"
+_COMPLETIONS = "training_job_completion_seconds"
 _LOSSES = "training_job_preemptions_total"
 
 
@@ -68,15 +66,12 @@ class SchedulerMetrics:
         self._counted.add(queue)
         self._made.observe(_WAITS, max(0.0, seconds), queue, job_type, result)
 
-    def job_completed(self, job: Job, status: JobStatus) -> None:
-        """A TrainingJob or a Volcano Job has ended; the type is its framework, or its kind."""
-        seconds, kind = status.ended_seconds - job.created_seconds, job.framework.value if job.framework else "Job"
-        queue = job.group.queue or DEFAULT_QUEUE
-        name = "training_job_completion_seconds"
-        self._made.observe(name, max(0.0, seconds), queue, kind, status.phase.value)
-
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         self._made.count("training_gang_scheduling_total", result, "true" if timed_out else "false")
+
+    def job_completed(self, seconds: float, queue: str, job_type: str, status: str) -> None:
+        self._counted.add(queue)
+        self._made.observe(_COMPLETIONS, max(0.0, seconds), queue, job_type, status)
 
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
         self._counted |= {preemptor_queue, victim_queue}
@@ -86,6 +81,7 @@ class SchedulerMetrics:
         self._queues = series
         for gone in self._counted.difference(names):
             self._made.forget(_WAITS, "queue", gone)
+            self._made.forget(_COMPLETIONS, "queue", gone)
             self._made.forget(_LOSSES, "preemptor_queue", gone)
             self._made.forget(_LOSSES, "victim_queue", gone)
         self._counted.intersection_update(names)

@@ -85,7 +85,7 @@ class Preempting:
         if any(part.members.placed for part in parts):
             self.gangs[subject] = GangFacts(
                 min_member=sum(part.spec.min_member for part in parts),
-                bound=sum(part.members.satisfied for part in parts),
+                bound=sum(part.counted for part in parts),
                 whole=any(part.spec.whole for part in parts),
             )
 

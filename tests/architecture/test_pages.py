@@ -65,12 +65,12 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of each `sublet …` in blocks and in sentences; what comes after a comment, pipe or the like is left out."""
+    """The words of each `sublet …` in blocks and in sentences; what comes after a comment, a pipe or `--` is left out."""
     text = page.read_text()
     found = [shown for block in _CODE.findall(text) for shown in _COMMAND.findall(block)]
     for command in (*found, *_SPOKEN_OF.findall(_CODE.sub("", text))):
         words = list(shlex.shlex(command.replace("\\\n", " ").replace("|", " | "), posix=True, punctuation_chars=True))
-        ends = (words.index(mark) for mark in ("|", "&", ">", ";", "&&") if mark in words)
+        ends = (words.index(mark) for mark in ("|", "&", ">", ";", "&&", "--") if mark in words)
         yield words[: min(ends, default=len(words))]
 
 

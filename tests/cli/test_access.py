@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.access import scheduler_at
+from cli.access import SchedulerAccess, asks_scheduler, scheduler_at
 from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import LocalAuthority
@@ -101,3 +102,22 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     """Named."""
     with pytest.raises(ConfigurationFault, match="absent: cannot be read"):
         scheduler_at("127.0.0.1:1", tmp_path / "absent", tmp_path / "absent", "")
+
+
+def test_one_set_of_options() -> None:
+    """A command that asks the scheduler has the options that say where and as whom, beside its own, and gets them as one."""
+
+    @asks_scheduler
+    def command(name: str, *, access: SchedulerAccess, count: int = 1) -> tuple[str, int, SchedulerAccess]:
+        """What it does."""
+        return name, count, access
+
+    assert list(inspect.signature(command).parameters) == ["name", "count", *SchedulerAccess._fields]
+    assert command.__doc__ == "What it does."
+    given = SchedulerAccess("h:1", None, None, "s", Path("d"))
+    assert command(name="n", count=2, **given._asdict()) == ("n", 2, given)
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(ConfigurationFault, match="--scheduler nowhere: is not HOST:PORT"):
+        SchedulerAccess("nowhere").client()

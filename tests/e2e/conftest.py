@@ -34,6 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_demo.py",
         "test_asking.py",
         "test_guides.py",
+        "test_monitoring.py",
         "test_reading.py",
     }
     for item in items:

@@ -32,8 +32,9 @@ from jobs.core.policy import JobFacts, JobPolicy
 from kube import objects
 from kube.client import decode
 from kube.dialects.documents import duration
-from kube.dialects.gangs import networktopology, podgroups
+from kube.dialects.gangs import makers, nested, networktopology, podgroups
 from kube.dialects.gangs import volcano as volcano_groups
+from kube.dialects.gangs.maker_objects import maker_object
 from kube.dialects.jobs import reading as jobs
 from kube.dialects.koordinator import (
     cpuqos,
@@ -242,6 +243,20 @@ def _job(source: objects.TrainingJob | objects.VolcanoJob) -> object:
     return job.problem, written
 
 
+def _made(source: objects.Pod) -> object:
+    """Of a maker that is not known; a gang that follows has a name."""
+    found = makers.made_pod(source.metadata)
+    gang = makers.gang_of_made(found, None) if found else None
+    assert gang is None or (gang.name and gang.spec)
+    return found
+
+
+def _nested(source: objects.CompositePodGroup) -> object:
+    """With one PodGroup below it; a tree of any shape comes to an end."""
+    found = nested.composite(source)
+    return nested.nestings({"ns/g": found.key}, {found.key: found})
+
+
 _OBJECTS: Mapping[str, Parser] = {
     "node": _json(objects.Node, _node_words),
     "pod_group": _json(objects.PodGroup, podgroups.pod_group),
@@ -257,6 +272,12 @@ _OBJECTS: Mapping[str, Parser] = {
     "training_job": _json(objects.TrainingJob, _job),
     "volcano_job": _json(objects.VolcanoJob, _job),
     "elastic_quota": _json(objects.ElasticQuota, _queue),
+    "job_maker": _json(objects.Job, maker_object),
+    "job_set_maker": _json(objects.JobSet, maker_object),
+    "leader_worker_set_maker": _json(objects.LeaderWorkerSet, maker_object),
+    "pytorch_job_maker": _json(objects.PyTorchJob, maker_object),
+    "made_pod": _json(objects.Pod, _made),
+    "composite_pod_group": _json(objects.CompositePodGroup, _nested),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
+from model.queue import ROOT_QUEUE, JobAccount, JobProgress, QueuedJob
 from model.report import NodeReport, Usage
 from model.resources import BATCH_CPU
 from scheduler.answers import SchedulerAnswers
@@ -17,6 +18,23 @@ from scheduler.link.node_reports import NodeReports
 def asked(world: World, reports: NodeReports | None = None) -> SchedulerAnswers:
     reports = reports or NodeReports(world.cache, world.history, world.clock)
     return SchedulerAnswers(world.cache, world.cycle, world.history, reports, world.clock)
+
+
+def test_the_progress_of_a_job() -> None:
+    """Beside what the scheduler knows of its pods; alone where there are none; nothing of a job of nobody's here."""
+    world, progress = busy(), JobProgress("TrainingJob", "Running")
+    reports = NodeReports(world.cache, world.history, world.clock)
+
+    def told(namespace: str, name: str) -> JobProgress | None:
+        return progress if name in ("train", "early") else None
+
+    answers = SchedulerAnswers(world.cache, world.cycle, world.history, reports, world.clock, told)
+    train, early, first = (answers.job("default", name) for name in ("train", "early", "first"))
+    assert train is not None and (train.progress, train.members) == (progress, 2)
+    assert early == JobAccount(
+        "default", "early", QueuedJob("TrainingJob/default/early", ROOT_QUEUE), progress=progress
+    )
+    assert first is not None and first.progress is None and answers.job("default", "nobody") is None
 
 
 def busy() -> World:

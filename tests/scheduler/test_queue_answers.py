@@ -82,6 +82,18 @@ def test_the_pods_of_a_controller(world: World) -> None:
     assert (found.job.asked[BATCH_CPU], found.job.held[BATCH_CPU]) == (500, 1000)
 
 
+def test_an_object_that_makes_a_gang(world: World) -> None:
+    """By its name, as the gang that its pods are."""
+    labels = {"sublet.dev/queue": "team"}
+    world.see(objects.Job(objects.Metadata("sweep", "default", labels=labels), objects.JobSpec(3, 3)))
+    world.see(*(pod(f"s{i}", "team", owner="sweep", created=3.0) for i in range(2))).turn()
+    world.turn(after=5.0)
+    found = answers(world).job("default", "sweep")
+    assert found is not None
+    assert (found.job.name, found.members, found.needed) == ("gang/default/job:sweep", 2, 3)
+    assert "gang default/job:sweep: 2 of 3 members exist" in found.message
+
+
 def test_a_pod(world: World) -> None:
     """One that runs waits in no stage; a member of a gang stands for the gang."""
     found = answers(world).job("default", "r0")

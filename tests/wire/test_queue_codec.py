@@ -9,7 +9,9 @@ from model.fault import PeerFault
 from model.queue import (
     CellStanding,
     JobAccount,
+    JobProgress,
     Loan,
+    ProgressEvent,
     Queue,
     QueueAccount,
     QueueAdmission,
@@ -56,6 +58,22 @@ TRAIN = QueueStanding(
     problem="none",
 )
 JOB = QueuedJob("gang/ml/train", "train", 2, "quota", "QuotaExhausted", "waits", {"cpu": 5}, {"cpu": 1})
+PROGRESS = JobProgress(
+    "TrainingJob",
+    "Running",
+    "Why",
+    "because",
+    1.5,
+    1.0,
+    1.25,
+    2.0,
+    1,
+    (1 << 31) - 1,
+    4,
+    {"worker": {"running": 2}, "none": {}},
+    ("n1",),
+    (ProgressEvent("Restarted", "pod failed", 1.5, True),),
+)
 DECISION = Decision("gang/ml/train", "feasible nodes", 1, Unit.NODES, Reason.UNSCHEDULABLE, (Term("total nodes", 1),))
 
 
@@ -112,6 +130,7 @@ def test_a_queue_with_its_loans_and_jobs() -> None:
             (QuotaShortage(GPU, "ml", "maximum", 8, -1),),
             (JOB,),
             12,
+            PROGRESS,
         ),
         JobAccount("ml", "train", QueuedJob("pod/ml/train", "default")),
     ],

@@ -312,7 +312,7 @@ class ExplainJobRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainJobResponse(_message.Message):
-    __slots__ = ("namespace", "name", "job", "path", "members", "scheduled", "needed", "message", "nearest", "decision", "preemption", "shortages", "ahead", "ahead_count")
+    __slots__ = ("namespace", "name", "job", "path", "members", "scheduled", "needed", "message", "nearest", "decision", "preemption", "shortages", "ahead", "ahead_count", "progress")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -327,6 +327,7 @@ class ExplainJobResponse(_message.Message):
     SHORTAGES_FIELD_NUMBER: _ClassVar[int]
     AHEAD_FIELD_NUMBER: _ClassVar[int]
     AHEAD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     job: QueuedJob
@@ -341,7 +342,67 @@ class ExplainJobResponse(_message.Message):
     shortages: _containers.RepeatedCompositeFieldContainer[QuotaShortage]
     ahead: _containers.RepeatedCompositeFieldContainer[QueuedJob]
     ahead_count: int
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., job: _Optional[_Union[QueuedJob, _Mapping]] = ..., path: _Optional[_Iterable[str]] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., needed: _Optional[int] = ..., message: _Optional[str] = ..., nearest: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ..., ahead: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., ahead_count: _Optional[int] = ...) -> None: ...
+    progress: JobProgress
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., job: _Optional[_Union[QueuedJob, _Mapping]] = ..., path: _Optional[_Iterable[str]] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., needed: _Optional[int] = ..., message: _Optional[str] = ..., nearest: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ..., ahead: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., ahead_count: _Optional[int] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ...) -> None: ...
+
+class JobProgress(_message.Message):
+    __slots__ = ("kind", "phase", "reason", "message", "since_seconds", "created_seconds", "began_seconds", "ended_seconds", "failures", "most_failures", "evictions", "tasks", "nodes", "events")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    MOST_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    EVICTIONS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    phase: str
+    reason: str
+    message: str
+    since_seconds: float
+    created_seconds: float
+    began_seconds: float
+    ended_seconds: float
+    failures: int
+    most_failures: int
+    evictions: int
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskProgress]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    events: _containers.RepeatedCompositeFieldContainer[ProgressEvent]
+    def __init__(self, kind: _Optional[str] = ..., phase: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., since_seconds: _Optional[float] = ..., created_seconds: _Optional[float] = ..., began_seconds: _Optional[float] = ..., ended_seconds: _Optional[float] = ..., failures: _Optional[int] = ..., most_failures: _Optional[int] = ..., evictions: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskProgress, _Mapping]]] = ..., nodes: _Optional[_Iterable[str]] = ..., events: _Optional[_Iterable[_Union[ProgressEvent, _Mapping]]] = ...) -> None: ...
+
+class TaskProgress(_message.Message):
+    __slots__ = ("name", "pods")
+    class PodsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    pods: _containers.ScalarMap[str, int]
+    def __init__(self, name: _Optional[str] = ..., pods: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ProgressEvent(_message.Message):
+    __slots__ = ("reason", "message", "at_seconds", "warning")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    message: str
+    at_seconds: float
+    warning: bool
+    def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ..., at_seconds: _Optional[float] = ..., warning: _Optional[bool] = ...) -> None: ...
 
 class ListGangsRequest(_message.Message):
     __slots__ = ()

@@ -59,7 +59,7 @@ def _numbers(part: GangPart) -> str:
     minimum, members = part.spec.min_member, part.members
     if part.spec.match is MatchPolicy.ONLY_WAITING:
         return f"{len(members.pending)} of {minimum} members wait, and by match policy only-waiting no others count"
-    return f"{members.present} of {minimum} members exist"
+    return f"{part.counted + len(members.pending)} of {minimum} members exist"
 
 
 def _left_out(members: Roster) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
-from model.workload import Gang, GangPhase, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
+from model.workload import Gang, GangPhase, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.roster import Roster, age
 
 
@@ -39,12 +39,17 @@ class GangPart(msgspec.Struct, frozen=True):
             return spec.min_member if self.members.pending else 0
         if spec.match is MatchPolicy.ONCE_SATISFIED and self.met:
             return 0
-        return max(0, spec.min_member - self.members.satisfied)
+        return max(0, spec.min_member - self.counted)
+
+    @property
+    def counted(self) -> int:
+        """Members that need no node any more and count towards the minimum."""
+        return satisfied(self.members, self.spec)
 
     @property
     def had(self) -> int:
         """How many members count towards the minimum already."""
-        return 0 if self.spec.match is MatchPolicy.ONLY_WAITING else self.members.satisfied
+        return 0 if self.spec.match is MatchPolicy.ONLY_WAITING else self.counted
 
     @property
     def missing(self) -> bool:
@@ -70,10 +75,15 @@ def spec_of(members: Roster, gang: Gang | None) -> GangSpec:
     return next(specs, GangSpec(0, problem="no pod defines it"))
 
 
+def satisfied(members: Roster, spec: GangSpec) -> int:
+    """How many members are placed, or are through where these count."""
+    return len(members.placed) if spec.live else members.satisfied
+
+
 def lacks_object(members: Roster) -> bool:
     """Whether its pods say that an object defines their gang; asked where there is none."""
     gangs = (pod.spec.gang for pod in members.counted)
-    return any(gang is not None and gang.source is not GangSource.ANNOTATION for gang in gangs)
+    return any(gang is not None and gang.spec is None for gang in gangs)
 
 
 def belongs(subject: WorkloadId, part: GangPart) -> bool:
@@ -101,7 +111,8 @@ def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
         return False
     running = sum(pod.status.phase is PodPhase.RUNNING for pod in members.placed)
     told = gang is not None and (gang.phase.ran or gang.whole_seconds > 0)
-    return told or running + len(members.succeeded) >= spec.min_member
+    through = 0 if spec.live else len(members.succeeded)
+    return told or running + through >= spec.min_member
 
 
 def _meets(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
@@ -109,4 +120,4 @@ def _meets(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     if spec.problem:
         return False
     told = gang is not None and gang.phase is GangPhase.SCHEDULED and not members.rejected
-    return told or members.satisfied >= spec.min_member
+    return told or satisfied(members, spec) >= spec.min_member

@@ -147,7 +147,7 @@ def _is_partial(parts: Sequence[GangPart]) -> bool:
         return False
     if any(part.spec.mode is not GangMode.STRICT for part in parts) or all(_was_whole(part, parts) for part in parts):
         return False
-    return any(part.members.satisfied < part.spec.min_member for part in parts)
+    return any(part.counted < part.spec.min_member for part in parts)
 
 
 def _rejected(part: GangPart, parts: Sequence[GangPart]) -> tuple[Pod, ...]:
@@ -181,7 +181,7 @@ def _since(parts: Sequence[GangPart], now: float) -> float:
 
 def _detail(subject: WorkloadId, partial: _Partial, now: float, evict: tuple[Pod, ...], stay: tuple[Pod, ...]) -> str:
     minimum = sum(part.spec.min_member for part in partial.parts)
-    number = sum(part.members.satisfied for part in partial.parts)
+    number = sum(part.counted for part in partial.parts)
     why = f"it was not completed within {now - partial.since_seconds:.0f}s"
     if partial.rejected:
         pods = (pod for part in partial.parts for pod in part.members.rejected if pod.uid in partial.rejected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 import urllib3
+import yaml
 
+from tests.e2e.conftest import ROOT, until
 from tests.e2e.deploy.site import NAMESPACE, Site
+from tests.e2e.prometheus import running_prometheus
 
 SERVER_NAME = "sublet-scheduler.sublet-system.svc"
 GRPCURL = Path(sys.executable).with_name("grpcurl")
@@ -133,3 +137,43 @@ def test_plain_text_gets_nothing(callers: Callers) -> None:
     plain: Any = urllib3.HTTPConnectionPool(address, PORTS["agent"], retries=False, timeout=20)
     with pytest.raises(urllib3.exceptions.HTTPError):
         plain.request("GET", "/metrics")
+
+
+@pytest.fixture(scope="module")
+def prometheus_token(callers: Callers) -> Iterator[Path]:
+    """Of the account of deploy/monitoring, in a file."""
+    done = callers.site.shell("kubectl apply -k deploy/monitoring")
+    assert done.returncode == 0, done.stderr
+    token = callers.folder / "prometheus-token"
+    token.write_text(callers.site.shell(f"kubectl -n {NAMESPACE} create token sublet-prometheus").stdout.strip())
+    yield token
+    callers.site.shell("kubectl delete -k deploy/monitoring")
+
+
+def test_prometheus_scrapes_every_program(callers: Callers, prometheus_token: Path) -> None:
+    """By the configuration of deploy/monitoring, but that it is told the addresses: Debian's build looks for no pods."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("needs Prometheus: Debian package prometheus")
+    document = yaml.safe_load((ROOT / "deploy" / "monitoring" / "prometheus.yml").read_text())
+    for job in document["scrape_configs"]:
+        name = job["job_name"].removeprefix("sublet-")
+        del job["kubernetes_sd_configs"], job["relabel_configs"]
+        job["authorization"]["credentials_file"], job["tls_config"]["ca_file"] = str(prometheus_token), str(callers.ca)
+        pods = callers.site.pods_of(name)
+        job["static_configs"] = [{"targets": [f"{pod['status']['podIP']}:{PORTS[name]}" for pod in pods]}]
+        job["scrape_interval"] = "1s"
+    file = callers.folder / "prometheus.yml"
+    file.write_text(yaml.safe_dump(document))
+    wanted = sum(len(job["static_configs"][0]["targets"]) for job in document["scrape_configs"])
+    with running_prometheus(program, file, callers.folder) as server:
+        assert until(lambda: sum(value for _, value in server.series("up")) == wanted, 60), server.ask("targets")
+
+
+def test_that_account_may_do_nothing_else(callers: Callers, prometheus_token: Path) -> None:
+    """Whoever takes the token from a node it was shown to asks no scheduler and reads no object but pods of ours."""
+    asked = "--as system:serviceaccount:sublet-system:sublet-prometheus"
+    denied = ("get /sublet.v1.SchedulerDiagnostics/ExplainPod", f"list secrets -n {NAMESPACE}", "list pods -n default")
+    for right in denied:
+        assert callers.site.shell(f"kubectl auth can-i {right} {asked}").stdout.strip() == "no", right
+    assert callers.site.shell(f"kubectl auth can-i list pods -n {NAMESPACE} {asked}").stdout.strip() == "yes"

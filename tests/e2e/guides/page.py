@@ -116,6 +116,7 @@ LISTED = (
     ("docs/deploy.md", "With Helm", "", "needs helm: tests/architecture/test_deploy_chart_helm.py where there is one"),
     ("docs/deploy.md", "", "", _DEPLOYED),
     ("docs/security.md", "", "", "asks programs that deploy/ installed: tests/e2e/deploy/test_6_callers.py"),
+    ("docs/monitoring.md", "Scraping a cluster", "", f"{_DEPLOYED}: test_6_callers.py"),
     ("docs/local.md", "", "sublet up", _STARTS),
     ("docs/local.md", "", "pytest", "is itself a test"),
     (

@@ -55,6 +55,72 @@ def test_written(scene: Scene, manifests: list[Manifest]) -> None:
     assert ["default", "pair", "-", "2", "2", "2"] in [row.split() for row in rows]
 
 
+def job(name: str, pods: int, cpu: str, queue: str = "") -> Manifest:
+    """Of batch/v1."""
+    metadata = {"name": name, "labels": {"app": name, **({"sublet.dev/queue": queue} if queue else {})}}
+    spec = pod(name, cpu=cpu, nodeSelector=HERE, restartPolicy="Never")["spec"]
+    told = {"parallelism": pods, "completions": pods, "template": {"spec": spec}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": told}
+
+
+@pytest.mark.parametrize("queue", ["", "default"])
+def test_a_job_with_a_queue_starts_whole(scene: Scene, queue: str) -> None:
+    """Eight nodes of 32 CPUs: of nine pods that take a whole one each none is placed, or eight of a Job without one."""
+    scene.apply(listed(job("sweep", 9, "31", queue)))
+    try:
+        if not queue:
+            assert len(scene.placed("sweep-", 8)) == 8
+            return
+        assert until(lambda: len(scene.pods()) == 9)
+        scene.waits(sorted(scene.pods())[0], "8 of 9 members fit")
+        assert not scene.places("sweep-")
+        told = scene.cluster.sublet("explain", "job", "sweep").stdout
+        assert "gang/default/job:sweep  0 of 9 members have a node, 9 needed at once" in told
+    finally:
+        scene.cluster.kubectl("delete", "job", "sweep")
+
+
+JOB_SETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jobsets.jobset.x-k8s.io}
+spec:
+  group: jobset.x-k8s.io
+  scope: Namespaced
+  names: {kind: JobSet, plural: jobsets, singular: jobset}
+  versions:
+    - name: v1alpha2
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+JOB_SET = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: pair}
+spec: {replicatedJobs: [{name: workers, template: {spec: {parallelism: 2, completions: 2}}}]}
+"""
+
+
+def test_a_job_set_that_comes_to_be_known(scene: Scene) -> None:
+    """Without the kind its pods wait, and say what they wait for; with it they start together."""
+    labels = {
+        f"jobset.sigs.k8s.io/{name}": text
+        for name, text in (("jobset-name", "pair"), ("replicatedjob-name", "workers"))
+    }
+    scene.apply(listed(pair(labels=labels)))
+    scene.waits(
+        "pair-0", "JobSet default/pair is not known: it is gone, or the scheduler may not list and watch jobsets"
+    )
+    assert not scene.places("pair-")
+    scene.apply(JOB_SETS)
+    try:
+        assert until(lambda: not scene.cluster.apply(JOB_SET, check=False).returncode, 30.0)
+        assert len(scene.placed("pair-", 2, 60.0)) == 2
+    finally:
+        scene.cluster.kubectl("delete", "crd", "jobsets.jobset.x-k8s.io")
+
+
 @pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
 def test_whole_or_not_at_all(scene: Scene, mode: str) -> None:
     """Room for four of five: none is bound, all say so, the PodGroup waits; with a smaller one it goes."""

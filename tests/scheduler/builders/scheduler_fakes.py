@@ -184,6 +184,7 @@ class FakeMeter:
         self.jobs: list[tuple[str, str, str]] = []
         self.gangs: list[tuple[str, bool]] = []
         self.losses: list[tuple[str, str, Reason]] = []
+        self.completions: list[tuple[float, str, str, str]] = []
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -217,6 +218,9 @@ class FakeMeter:
 
     def gang_ended_waiting(self, result: str, *, timed_out: bool) -> None:
         self.gangs.append((result, timed_out))
+
+    def job_completed(self, seconds: float, queue: str, job_type: str, status: str) -> None:
+        self.completions.append((seconds, queue, job_type, status))
 
     def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
         self.queue_names, self.series = names, series

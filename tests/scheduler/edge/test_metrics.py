@@ -5,8 +5,6 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from model.job.job import Framework, GroupTerms, Job, JobDialect, JobId
-from model.job.status import JobPhase, JobStatus
 from model.metrics import QUEUE_ROWS, MetricSample
 from model.reason import Reason
 from scheduler.edge.metrics import SchedulerMetrics
@@ -26,11 +24,9 @@ def test_what_is_counted() -> None:
     metrics.evicted("done")
     metrics.refused("Pod")
     metrics.job_ended_waiting(0.5, "train", "Job", "scheduled")
-    identity = JobId(JobDialect.TRAINING, "ml", "train")
-    job = Job(identity, created_seconds=5.0, group=GroupTerms("train"), framework=Framework.PYTORCH)
-    metrics.job_completed(job, JobStatus(JobPhase.SUCCEEDED, ended_seconds=65.0))
     metrics.gang_ended_waiting("timeout", timed_out=True)
     metrics.job_preempted("train", "batch", Reason.RECLAIMING)
+    metrics.job_completed(90.0, "train", "PyTorchJob", "succeeded")
     queues = ("train", "batch")
     metrics.queues(queues, {**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(9, ("gone", "1"))]})
     metrics.queues(queues, {**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(2, ("train", "100"))]})
@@ -63,10 +59,10 @@ def test_what_is_counted() -> None:
         ("evictions_total", "done"): 1,
         ("refused_objects_total", "Pod"): 1,
         ("links",): 4,
-        ("training_job_completion_seconds_count", "PyTorchJob", "train", "Succeeded"): 1,
-        ("training_job_completion_seconds_sum", "PyTorchJob", "train", "Succeeded"): 60,
         ("training_job_scheduling_duration_seconds_count", "Job", "train", "scheduled"): 1,
         ("training_job_scheduling_duration_seconds_sum", "Job", "train", "scheduled"): 0.5,
+        ("training_job_completion_seconds_count", "PyTorchJob", "train", "succeeded"): 1,
+        ("training_job_completion_seconds_sum", "PyTorchJob", "train", "succeeded"): 90,
         ("training_job_queue_length", "100", "train"): 2,
         ("training_gang_scheduling_total", "timeout", "true"): 1,
         ("training_job_preemptions_total", "train", "Reclaiming", "batch"): 1,

@@ -23,8 +23,9 @@ def part(
     match: MatchPolicy = MatchPolicy.ONCE_SATISFIED,
     *,
     ran: bool = False,
+    live: bool = False,
 ) -> GangPart:
-    group: Gang = msgspec.structs.replace(gang(2, match=match), phase=phase)
+    group: Gang = msgspec.structs.replace(gang(2, match=match, live=live), phase=phase)
     return part_of(group.key, roster(pods, (), (SCHEDULER,)), group, ran=ran)
 
 
@@ -39,6 +40,16 @@ CASES: dict[str, tuple[GangPart, bool, bool]] = {
     "the status says Scheduled": (part([placed("a"), *members(1)], GangPhase.SCHEDULED), True, False),
     "the kubelet undid Scheduled": (part([placed("a"), REFUSED], GangPhase.SCHEDULED), False, False),
     "a failed member says nothing": (part([placed("a"), *members(1)], GangPhase.FAILED), False, False),
+    "of those that are left completed ones do not count": (
+        part([placed("a", RUNS), placed("b", DONE)], live=True),
+        False,
+        False,
+    ),
+    "those that are left run": (
+        part([placed("a", RUNS), placed("b", RUNS), placed("c", DONE)], live=True),
+        True,
+        True,
+    ),
     "it is remembered": (part(members(1), ran=True), True, True),
 }
 
@@ -59,6 +70,13 @@ NEEDED: dict[str, tuple[GangPart, int, bool]] = {
         part(members(1), GangPhase.UNSET, MatchPolicy.WAITING_AND_RUNNING, ran=True),
         2,
         True,
+    ),
+    "of those that are left": (
+        part(
+            [placed("a"), placed("b", DONE), *members(1)], GangPhase.UNSET, MatchPolicy.WAITING_AND_RUNNING, live=True
+        ),
+        1,
+        False,
     ),
     "only waiting": (part([placed("a"), *members(2)], GangPhase.UNSET, MatchPolicy.ONLY_WAITING), 2, False),
     "only waiting, too few": (part([placed("a"), *members(1)], GangPhase.UNSET, MatchPolicy.ONLY_WAITING), 2, True),
