@@ -209,16 +209,6 @@ SCHEDULER = MetricTable(
             )
         ),
         _of_training(
-            _histogram(
-                "training_job_completion_seconds",
-                "Time from a job's creation to its end, by what it ended as: Succeeded, Failed or Terminated.",
-                "queue",
-                "job_type",
-                "status",
-                buckets=_COMPLETION_SECONDS,
-            )
-        ),
-        _of_training(
             _gauge(
                 "training_job_queue_length",
                 "Jobs that wait, by queue, (none) where there is no such queue, and priority.",

@@ -129,7 +129,10 @@ class Loop:
             if self._history.record(decision):
                 log.info("decision", text=sentence(decision))
         for refusal in turn.refusals:
-            log.error("object left out", kind=refusal.kind, error=refusal.message)
+            if refusal.counts:
+                log.warning("not acted on", kind=refusal.kind, told=refusal.message)
+            else:
+                log.error("object left out", kind=refusal.kind, error=refusal.message)
         for event in turn.config_events:
             if event.reason != INVALID:  # which is among what was left out
                 say = log.warning if event.warning else log.info

@@ -159,7 +159,8 @@ class Publisher:
         for pod, message in turn.unserved:
             self._announcer.unserved(pod, message)
         for refusal in turn.refusals:
-            self._meter.refused(refusal.kind)
+            if not refusal.counts:
+                self._meter.refused(refusal.kind)
             if refusal.pod is not None:
                 self._queue_condition(PodConditionWrite(refusal.pod, refusal.message), group, enqueue)
 

@@ -15,6 +15,7 @@ from cli.formats import TableFormat, TableOption
 from cli.simulate.manifests import Manifests, read
 from cli.simulate.node import unix_seconds
 from cli.tables import aligned
+from kube.dialects.queues import elastic_quota
 from model.fault import ConfigurationFault
 from view.cluster_outcome import Outcome, tables
 
@@ -69,9 +70,15 @@ def simulate_cluster(
         raise ConfigurationFault(where, "neither a Pod nor a queue is given", fix)
     outcome = decide_with(found, at, chosen, Extent(settle, cycles), more)
     others = foreign(len(scheduled_by_others(found, chosen)))
-    for note in [*skipped(found), *unmet(found), *others, *configured(chosen, found)[1]]:
+    for note in [*skipped(found), *unheard(found), *unmet(found), *others, *configured(chosen, found)[1]]:
         print(f"note: {note}", file=sys.stderr)
     print(json.dumps(msgspec.to_builtins(outcome), indent=2) if output is TableFormat.JSON else _text(outcome))
+
+
+def unheard(found: Manifests) -> list[str]:
+    """What of quotas is not acted on, in words."""
+    told = (elastic_quota.unheard(item.object.metadata) for item in found.of(elastic_quota.KIND))
+    return [text for text in told if text]
 
 
 def skipped(found: Manifests) -> list[str]:

@@ -90,7 +90,7 @@ class GivenCluster:
 
     def _cluster(self) -> objects.Node:
         """What the queues bring; whatever is requested besides has no end."""
-        queues = QueueCache(_refuse, lambda where: None)
+        queues = QueueCache(_refuse, lambda where: None, tell=lambda where, metadata, message: None)
         for kind in QUEUES:
             for item in self._found.of(kind):
                 queues.apply(Change(ChangeKind.ADDED, item.object))

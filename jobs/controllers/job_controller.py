@@ -17,6 +17,7 @@ from kube import objects
 from kube.client import KubeClient
 from kube.dialects.jobs import reading
 from kube.dialects.jobs.job_pods import JobPodObject
+from kube.dialects.jobs.reading import AnyJob
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import SOON_SECONDS, Change, Informer
 from kube.reconcile import Reconciler
@@ -111,23 +112,26 @@ class JobController:
             return
         if reading.dialect_of(source) is JobDialect.VOLCANO and not await self._keeps(VOLCANO_DEFINITION):
             return
-        job, status = reading.job(source), reading.status(source)
-        wanted = self._planned(key, job, status)
-        if wanted is not None and await self._write_status(key, job, source.status, status, wanted):
+        found = self._planned(key, source)
+        if found is None:
+            return
+        job, status, wanted = found
+        if await self._write_status(key, job, source.status, status, wanted):
             await self._act(key, job, wanted.actions)
             self._look_again(key, wanted.again_seconds)
 
-    def _planned(self, key: str, job: Job, status: JobStatus) -> JobPlan | None:
-        """None for a job about which the plan itself fails: it is set aside until it changes, and holds up no other."""
+    def _planned(self, key: str, source: AnyJob) -> tuple[Job, JobStatus, JobPlan] | None:
+        """None for a job about which we fail ourselves: it is set aside until it changes, and holds up no other."""
         facts = JobFacts({each.metadata.name: each.value for each in self._classes.items.values()})
         try:
-            return self._decide(job, status, self._cache.pods(job.uid), facts, self._policy, self._clock())
+            job, status, pods = reading.job(source), reading.status(source), self._cache.pods(source.metadata.uid)
+            return job, status, self._decide(job, status, pods, facts, self._policy, self._clock())
         except Exception as error:
             if self._told.get(key) != repr(error):
                 self._told[key] = repr(error)
                 log.exception("job set aside", job=key)
                 told = "an error of the controller itself about this job; it is tried again when it changes"
-                self._recorder.record(_about(job), "ControllerError", told, warning=True)
+                self._recorder.record(_about(source), "ControllerError", told, warning=True)
             return None
 
     async def _write_status(self, key: str, job: Job, before: Any, status: JobStatus, wanted: JobPlan) -> bool:
@@ -147,16 +151,16 @@ class JobController:
         if wanted.status.run != status.run:
             # What others took away of the job's objects comes back with the next run.
             self._cache.forget_made(job.uid)
-        self._tell(job, wanted.actions)
+        self._tell(key, wanted.actions)
         if wanted.status.phase.ended and not status.phase.ended:
             self._finished(job, wanted.status)
         return True
 
-    def _tell(self, job: Job, actions: Iterable[JobAction]) -> None:
-        about = _about(job)
+    def _tell(self, key: str, actions: Iterable[JobAction]) -> None:
+        source = self._cache.source(key)
         for action in actions:
-            if isinstance(action, TellEvent):
-                self._recorder.record(about, action.reason, action.message, warning=action.warning)
+            if source is not None and isinstance(action, TellEvent):
+                self._recorder.record(_about(source), action.reason, action.message, warning=action.warning)
 
     async def _act(self, key: str, job: Job, actions: Iterable[JobAction]) -> None:
         """Objects one after the other, since pods need them; then pods, several at a time."""
@@ -224,12 +228,13 @@ class JobController:
         log.warning("job not brought on", job=key, error=str(fault), retry_seconds=seconds)
         source = self._cache.source(key)
         if source is not None:
-            self._recorder.record(_about(reading.job(source)), "WriteFailed", str(fault), warning=True)
+            self._recorder.record(_about(source), "WriteFailed", str(fault), warning=True)
 
 
-def _about(job: Job) -> ObjectRef:
-    kind, version = reading.KINDS[job.id.dialect], reading.API_VERSIONS[job.id.dialect]
-    return ObjectRef(kind, job.id.name, job.id.namespace, job.uid, version)
+def _about(source: AnyJob) -> ObjectRef:
+    metadata, dialect = source.metadata, reading.dialect_of(source)
+    kind, version = reading.KINDS[dialect], reading.API_VERSIONS[dialect]
+    return ObjectRef(kind, metadata.name, metadata.namespace, metadata.uid, version)
 
 
 def _by_counts_alone(before: JobStatus, after: JobStatus) -> bool:

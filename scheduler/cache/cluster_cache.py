@@ -8,6 +8,7 @@ takes of its node is not known, so that node gets no new pods while the pod is t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -82,7 +83,9 @@ class ClusterCache:
         self.gangs = GangCache(defaults)
         self._makers = MakerCache(makers)
         self._refusals = Refusals()
-        self.queues = QueueCache(self._refusals.add, self._refusals.settled, dialects)
+        self.queues = QueueCache(
+            self._refusals.add, self._refusals.settled, dialects, partial(self._refusals.add, counts=True)
+        )
         self.offers = Offers(self._refusals, ratio)
         self.related = RelatedObjectsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)

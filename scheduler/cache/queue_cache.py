@@ -28,13 +28,20 @@ class QueueCache:
     """`changed` says that queues may differ from what was `seen` last, `moved` that pods may be in others.
 
     `refuse` is told (kind and key, metadata, message) of what cannot be read or counts for nothing, `settled` (kind and
-    key) of what can be read again, or is gone.
+    key) of what can be read again, or is gone; `tell` as `refuse`, of what counts but for what the message says.
     """
 
-    def __init__(self, refuse: _Refuse, settled: Callable[[str], None], dialects: Iterable[QueueDialect] = ALL) -> None:
+    def __init__(
+        self,
+        refuse: _Refuse,
+        settled: Callable[[str], None],
+        dialects: Iterable[QueueDialect] = ALL,
+        tell: _Refuse | None = None,
+    ) -> None:
         self.changed = True
         self.moved = False
         self._refuse = refuse
+        self._tell_of = tell or refuse
         self._settled = settled
         self._dialects = frozenset(dialects)
         self._objects: dict[str, QueueObject] = {}
@@ -137,7 +144,7 @@ class QueueCache:
             told = f"{found.where}: has the name of {counts.where}, which counts (rename one of them)"
             self._refuse(found.where, found.metadata, told)
         elif found.unheard:
-            self._refuse(found.where, found.metadata, found.unheard)
+            self._tell_of(found.where, found.metadata, found.unheard)
         else:
             self._settled(found.where)
 

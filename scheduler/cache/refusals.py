@@ -13,11 +13,15 @@ from scheduler.ports import NamedObject
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """An object that cannot be read; `pod` where its owner can be told on the object itself."""
+    """An object that cannot be read; `pod` where its owner can be told on the object itself.
+
+    `counts`: it was read, and counts but for what the message says.
+    """
 
     kind: str
     message: str
     pod: NamedObject | None = None
+    counts: bool = False
 
 
 class Refusals:
@@ -33,12 +37,14 @@ class Refusals:
         """Names of nodes that get no new pods."""
         return frozenset(self._nodes.values())
 
-    def add(self, where: str, metadata: Metadata, message: str, pod: NamedObject | None = None) -> None:
+    def add(
+        self, where: str, metadata: Metadata, message: str, pod: NamedObject | None = None, *, counts: bool = False
+    ) -> None:
         """Told once per version; our own condition write makes a new one with the same message, told already too."""
         version = f"{metadata.uid} {message}"
         if self._told.get(where) != version:
             self._told[where] = version
-            self._new.append((where, Refusal(where.partition(" ")[0], message, pod)))
+            self._new.append((where, Refusal(where.partition(" ")[0], message, pod, counts)))
 
     def settled(self, where: str) -> None:
         """The object is gone, or can be read: what was wrong is no news any more, and what will be is."""

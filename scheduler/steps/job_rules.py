@@ -12,6 +12,7 @@ from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, g
 from scheduler.core.queues.tree import QueueTree
 
 _MOST_RESOURCES = 128
+_NO_RULES = QueueAdmission()
 
 
 class JobRules:
@@ -84,16 +85,14 @@ def too_many_resources(candidate: Candidate) -> str:
 
     Whoever makes a pod may name tens of thousands, and each question about quota goes through all of them.
     """
-    most = max((len(pod_class.request) for pod_class in candidate.classes), default=0)
-    return (
-        f"a pod of it names {most} resources, and queues count up to {_MOST_RESOURCES}"
-        if most > _MOST_RESOURCES
-        else ""
-    )
+    for pod_class in candidate.classes:
+        if len(pod_class.request) > _MOST_RESOURCES:
+            return f"a pod of it names {len(pod_class.request)} resources, and queues count up to {_MOST_RESOURCES}"
+    return ""
 
 
 def _has_rules(tree: QueueTree, name: str) -> bool:
-    return name in tree.queues and tree.queues[name].admission != QueueAdmission()
+    return name in tree.queues and tree.queues[name].admission != _NO_RULES
 
 
 def _facts(tree: QueueTree, candidate: Candidate) -> JobFacts:

@@ -18,7 +18,7 @@ from scheduler.core.ledger.queue_book import QueueBook, add, cells, cells_of
 from scheduler.core.preemption.demand import cut, needed_only
 from scheduler.core.preemption.queue_rules import Questions, QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.core.queueing.never_fits import never_fits
+from scheduler.core.queueing.never_fits import most_of, never_fits
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
 from scheduler.core.queues.book import Balance
@@ -29,7 +29,7 @@ from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.podclass import PodClass
-from scheduler.core.snapshot.snapshot import ClusterSnapshot
+from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
 
@@ -57,6 +57,7 @@ class QueueQuotas:
         self._ruleless: frozenset[str] = frozenset()
         self._lines: dict[str, list[Candidate]] = {}
         self._firsts: dict[str, Candidate] = {}
+        self._most: Amounts | None = None
         self._history: UsageHistory | None = None
         self._nominal: dict[str, tuple[_Own, ...]] = {}
         self._alike: dict[tuple[PodClass, int], dict[Cell, int]] = {}
@@ -85,6 +86,7 @@ class QueueQuotas:
             self._lines.clear()
             self._alike.clear()
             self._firsts.clear()
+            self._most = None
             self._observe(now)
             self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
         return changed
@@ -285,9 +287,13 @@ class QueueQuotas:
         if self._never_taken(candidate) or _never(quota, candidate.governed_by, self._asked(candidate)):
             return True
         members = zip(candidate.classes, self._needed(candidate), strict=True)
-        return never_fits(self._snapshot, members)
+        if self._most is None:
+            self._most = most_of(self._snapshot)
+        return never_fits(self._snapshot, self._most, members)
 
     def _never_taken(self, candidate: Candidate) -> bool:
+        if candidate.governed_by in self._ruleless:
+            return too_many_resources(candidate) != ""
         return never_taken(self.tree, candidate)
 
     def _asked(self, candidate: Candidate) -> Mapping[Cell, int]:

@@ -476,7 +476,7 @@ def closed_rack(source: objects.Closure) -> str:
                 "            objects.ClusterNetworkTopology: ({}, networktopology.layers),\n": (
                     "            objects.Closure: ({}, closed_rack),\n"
                 ),
-                "        return tuple(found[key] for key in sorted(found))\n": """
+                "        return self._budgets\n": """
     @property
     def closed_racks(self) -> frozenset[str]:
         return frozenset(self._kinds[objects.Closure][0].values())

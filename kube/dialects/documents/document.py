@@ -176,8 +176,10 @@ def _located(raw: object, kind: type, path: str) -> tuple[str, object]:
     for key, value in _at(raw, before).items():
         try:
             msgspec.convert(_replaced(raw, _steps(before), {key: value}), kind, dec_hook=_custom)
-        except msgspec.ValidationError:
-            return f"{before}[{key!r}]{after}", _at(value, after)
+        except msgspec.ValidationError as error:
+            # Another fault of the document is not this key's.
+            if str(error).endswith(f" - at `${path}`"):
+                return f"{before}[{key!r}]{after}", _at(value, after)
     return path, raw
 
 

@@ -199,3 +199,13 @@ def test_the_documented_output_is_what_is_printed(
     assert main([*EXAMPLE, "-o", "json"]) == 0
     told = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
     assert told == [json.loads(capsys.readouterr().out)]
+
+
+def test_what_a_quota_says_of_other_namespaces(run: Run) -> None:
+    """A note, as the scheduler only tells its writer; everything else of it counts."""
+    lists = {"quota.scheduling.koordinator.sh/namespaces": '["default"]'}
+    quota = other("ElasticQuota", "scheduling.sigs.k8s.io/v1alpha1", "mine", spec={"max": {"cpu": 0}})
+    quota["metadata"] |= {"namespace": "evil", "annotations": lists}
+    found = run(node(), quota, pod())
+    assert found["placements"] == [{"pod": "default/p", "node": "n1"}]
+    assert [queue["name"] for queue in found["queues"]][-1] == "mine"

@@ -74,10 +74,10 @@ def test_names_and_dates() -> None:
 
 
 def test_a_group_has_the_priority_of_its_class() -> None:
-    """As admission settles it: its pods go before a pod that was there earlier, and not without the class."""
+    """As admission settles it, no more than its pods have: they go before one that was there earlier, and not without."""
     group = {"schedulingPolicy": {"gang": {"minCount": 1}}}
     gold = other("PriorityClass", "scheduling.k8s.io/v1", "gold", value=1000)
-    pods = (pod("a", cpu="4"), pod("b", cpu="4", schedulingGroup={"podGroupName": "g"}))
+    pods = (pod("a", cpu="4"), pod("b", cpu="4", priority=1000, schedulingGroup={"podGroupName": "g"}))
     for extra, first in (({}, "a"), ({"priorityClassName": "gold"}, "b")):
         asked = other("PodGroup", "scheduling.k8s.io/v1beta1", "g", spec=group | extra)
         found = decided(node(), gold, asked, *pods)

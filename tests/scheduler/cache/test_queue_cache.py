@@ -117,6 +117,9 @@ def test_what_a_tenants_quota_says_of_others() -> None:
     assert placed(world.cache) == "default" and "pods of other namespaces" in world.told["ElasticQuota evil/mine"]
     world.see(quota("mine", "evil", '["evil"]'))
     assert world.told == {} and placed(world.cache, namespace="evil") == "mine"
+    heard: list[str] = []
+    apart = Told(tell=lambda where, metadata, text: heard.append(where)).see(quota("mine", "evil", '["default"]'))
+    assert (apart.told, heard) == ({}, ["ElasticQuota evil/mine"])
 
 
 def test_names_and_sources() -> None:

@@ -113,6 +113,17 @@ UNREADABLE = {
 }
 
 
+class Lists(msgspec.Struct, frozen=True):
+    lists: dict[str, list[str]] = {}
+    share: Annotated[int, Meta(le=100)] = 0
+
+
+def test_the_key_of_a_fault_beside_another() -> None:
+    """That another field is wrong, too, makes no other key the wrong one."""
+    with pytest.raises(ConfigurationFault, match=r"^X\.lists\['b'\]\[1\]: is 1 \(expected a text\)$"):
+        checked({"lists": {"a": ["x"], "b": ["y", 1]}, "share": 1000}, Lists, "X")
+
+
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_unreadable_text(text: str) -> None:
     """Nothing but a ConfigurationFault, whatever the text."""

@@ -8,7 +8,7 @@ from scheduler_builders import node, pod, snapshot
 from model.node import Taint
 from model.pod.pod import Pod
 from model.resources import BATCH_CPU
-from scheduler.core.queueing.never_fits import never_fits
+from scheduler.core.queueing.never_fits import most_of, never_fits
 from scheduler.core.snapshot.podclass import class_of
 
 TWO = (node("n1", batch_cpu=1000), node("n2", batch_cpu=1000, labels={"zone": "a"}))
@@ -36,4 +36,4 @@ def test_what_never_fits(nodes: tuple[object, ...], members: list[tuple[Pod, int
     """By the nodes as they are, whatever runs there."""
     full = {"n1": {BATCH_CPU: 1000}, "n2": {BATCH_CPU: 1000}}
     cluster = snapshot(*nodes, usage=full)  # type: ignore[arg-type]
-    assert never_fits(cluster, [(class_of(found), needed) for found, needed in members]) is never
+    assert never_fits(cluster, most_of(cluster), [(class_of(found), needed) for found, needed in members]) is never
