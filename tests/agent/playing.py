@@ -210,6 +210,8 @@ class Scenario:
         """The node may not be played any more."""
         for opened in self._opened:
             opened.close()
+        if self.originals:
+            self.originals.close()
 
     def take(self, result: TickResult) -> None:
         assert result.limits.refused == (), "two strategies ask for one control file"

@@ -1,8 +1,9 @@
-"""Cgroup limits: how many cgroups a batch pod may have below its own (cgroup v2).
+"""Cgroup limits: how many cgroups best effort may have together, and each of its pods below its own (cgroup v2).
 
-The kernel charges a part of what a cgroup takes to nobody (6 to 10 KB each were measured on Linux 6.1), and who is root
-in a container may make them without end: memory of the node that no limit counts. cgroup v1 has no such file. Source:
-kernel Documentation/admin-guide/cgroup-v2.rst, cgroup.max.descendants.
+A machine has numbers for 65,535 cgroups with memory, without which no container starts, and the kernel charges a part
+of what each takes to nobody (6 to 10 KB were measured on Linux 6.1); who is root in a container may make them without
+end. cgroup v1 has no such file. Source: kernel Documentation/admin-guide/cgroup-v2.rst, cgroup.max.descendants;
+mm/memcontrol.c, MEM_CGROUP_ID_MAX.
 """
 
 from __future__ import annotations
@@ -19,37 +20,59 @@ from model.pod.pod import Pod
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 
+_TOGETHER = 8192
+"""An eighth of what there may be; 110 pods of four containers are some 600."""
+
+
+def root_cgroups_to_read(layout: Layout, strategy: SuppressStrategy) -> tuple[Knob, ...]:
+    """The best-effort root's file, where it is to have a limit."""
+    return (cgroups_knob(layout.best_effort),) if _wanted(layout, strategy) else ()
+
+
+def root_cgroups(layout: Layout, observation: Observation, strategy: SuppressStrategy) -> Iterator[Limit]:
+    """All of best effort together, pods without a label included."""
+    for knob in root_cgroups_to_read(layout, strategy):
+        terms = TermSum().add("cgroups of best effort", _TOGETHER)
+        yield from _limit(knob, terms, observation, "")
+
 
 def pods_cgroups_to_read(
     layout: Layout, places: Places, pods: Iterable[Pod], strategy: SuppressStrategy
 ) -> tuple[Knob, ...]:
-    """The files of batch pods below the best-effort root, where they are to have a limit; none on v1."""
-    return tuple(knob for _, knob in _batch_pods(layout, places, pods, strategy))
+    """The files of pods below the best-effort root, where they are to have a limit; none on v1."""
+    return tuple(knob for _, knob in _pods_below(layout, places, pods, strategy))
 
 
 def pods_cgroups(
     layout: Layout, observation: Observation, pods: Iterable[Pod], strategy: SuppressStrategy
 ) -> Iterator[Limit]:
     """What each may have, of those whose file was read; never more than whoever made the cgroup wanted."""
-    for pod, knob in _batch_pods(layout, observation.places, pods, strategy):
-        reading = observation.knobs.get(knob)
-        if reading is None or isinstance(reading.kernel, Missing):
-            continue
+    for pod, knob in _pods_below(layout, observation.places, pods, strategy):
         terms = TermSum().add("cgroups of a pod", strategy.pod_cgroups or 0, "by setting")
-        before = reading.original if reading.last_written is not None else reading.kernel
-        if isinstance(before, int) and looser(terms.value, before):
-            terms.become("limit before us", before)
-        reason, now, about = Reason.CGROUPS_LIMITED, observation.at_seconds, f"pod {pod.key}"
-        decision = Decision(knob.subject, knob.file, terms.value, Unit.NUMBER, reason, terms.terms, "", now, about)
-        yield Limit(knob, terms.value, decision)
+        yield from _limit(knob, terms, observation, f"pod {pod.key}")
 
 
-def _batch_pods(
+def _limit(knob: Knob, terms: TermSum, observation: Observation, about: str) -> Iterator[Limit]:
+    reading = observation.knobs.get(knob)
+    if reading is None or isinstance(reading.kernel, Missing):
+        return
+    before = reading.original if reading.last_written is not None else reading.kernel
+    if isinstance(before, int) and looser(terms.value, before):
+        terms.become("limit before us", before)
+    reason, now = Reason.CGROUPS_LIMITED, observation.at_seconds
+    decision = Decision(knob.subject, knob.file, terms.value, Unit.NUMBER, reason, terms.terms, "", now, about)
+    yield Limit(knob, terms.value, decision)
+
+
+def _wanted(layout: Layout, strategy: SuppressStrategy) -> bool:
+    return layout.version == 2 and strategy.enable and strategy.pod_cgroups is not None
+
+
+def _pods_below(
     layout: Layout, places: Places, pods: Iterable[Pod], strategy: SuppressStrategy
 ) -> Iterator[tuple[Pod, Knob]]:
-    if layout.version != 2 or not strategy.enable or strategy.pod_cgroups is None:
-        return
-    for pod in pods:
+    """Whatever they are labelled: a pod without requests is there as well."""
+    for pod in pods if _wanted(layout, strategy) else ():
         place = places.pods.get(pod.uid)
-        if place is not None and place.path.startswith(f"{layout.best_effort}/") and pod.borrows and not pod.terminal:
+        if place is not None and place.path.startswith(f"{layout.best_effort}/") and not pod.terminal:
             yield pod, cgroups_knob(place.path)

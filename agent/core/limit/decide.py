@@ -9,7 +9,7 @@ import msgspec
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods, left_beside, within_requests
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.burst_tokens import shared_pool
-from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read
+from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read, root_cgroups, root_cgroups_to_read
 from agent.core.limit.compose import Composed, composed
 from agent.core.limit.cpu_burst import (
     BurstFacts,
@@ -269,7 +269,8 @@ def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: Li
     tiers = (*tiers_to_read(memory.memory_qos, qos, layout), *cpu_tiers_to_read(memory.cpu_qos, cpu_qos, layout))
     ends = (knob for pod in ending(memory.cpu_qos, cpu_qos, facts.pods) for knob in idle_knobs(layout, places, pod))
     no_longer_idle = weights_of(layout, (knob.cgroup for knob in ends))
-    each_tick = (*RootKnobs.of(layout).all, *lists, *own, *dict.fromkeys((*tiers, *no_longer_idle)))
+    of_root = (*RootKnobs.of(layout).all, *root_cgroups_to_read(layout, facts.suppress))
+    each_tick = (*of_root, *lists, *own, *dict.fromkeys((*tiers, *no_longer_idle)))
     return (*each_tick, *of_pods, *dict.fromkeys((*burst_files, *quotas)))
 
 
@@ -303,7 +304,11 @@ def _claims(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFac
         *(knob for pod in running for knob in wanted_cpu_knobs(cpu_qos, layout, places, pod)),
     )
     # Files of the best-effort root are read each tick; those of batch resources stay whatever is wanted.
-    cgroups_below = pods_cgroups_to_read(layout, places, running, facts.suppress)
+    suppress = facts.suppress
+    cgroups_below = (
+        *root_cgroups_to_read(layout, suppress),
+        *pods_cgroups_to_read(layout, places, running, suppress),
+    )
     wanted = frozenset((*RootKnobs.of(layout).all, *pids, *cgroups_below, *of_online, *of_memory, *of_cpu))
     return KnobClaims(layout, wanted, frozenset(cgroups))
 
@@ -576,7 +581,10 @@ def _each_tick(scene: _Scene, cpus: CpuLists) -> Composed:
                 scene.layout, scene.observation, scene.pods, scene.facts.processors, scene.facts.given_away
             ),
             Strategy.MEMORY_HEADROOM: (high,) if high else (),
-            Strategy.PROCESS_LIMITS: (pids,) if pids else (),
+            Strategy.PROCESS_LIMITS: (
+                *((pids,) if pids else ()),
+                *root_cgroups(scene.layout, scene.observation, scene.facts.suppress),
+            ),
             Strategy.MEMORY_QOS: tier_limits(scene.layout, scene.observation, _wishes(scene.memory, scene.facts)),
             Strategy.CPU_QOS: tier_identities(scene.layout, scene.observation, _cpu_wishes(scene.memory, scene.facts)),
             Strategy.UCLAMP: tier_clamps(scene.layout, scene.observation, _cpu_wishes(scene.memory, scene.facts)),

@@ -140,7 +140,7 @@ _CLAMP_MIN: Mapping[Place, Strategy] = dict.fromkeys(_ONLINE, Strategy.UCLAMP)
 _CLAMP_MAX = {Place.BEST_EFFORT: Strategy.UCLAMP}
 _SCORES = {Place.ONLINE_CONTAINER: Strategy.OOM_SCORES, Place.BEST_EFFORT_CONTAINER: Strategy.OOM_SCORES}
 _PIDS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
-_CGROUPS = {Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
+_CGROUPS = {Place.BEST_EFFORT: Strategy.PROCESS_LIMITS, Place.BEST_EFFORT_POD: Strategy.PROCESS_LIMITS}
 
 TABLE = (
     KnobRow("cpu", "cpu.cfs_quota_us", Form.NUMBER, Unit.MICROSECONDS, _QUOTA, neutral=UNLIMITED),

@@ -348,6 +348,7 @@ class Resources:
         new = change(copy(old))
         sent = dig(new, "metadata.managedFields")  # what is kept cannot tell an empty list from none
         new = self.accepted(rtype, new, options)
+        new["metadata"].pop("selfLink", None)  # Kubernetes stores none: whoever writes one fills nothing up by it
         self._check_identity(rtype, name, old, new)
         check_node_write(options.user, rtype, old, new)
         strategies.check_not_deleted_by(rtype, old, new, subresource)

@@ -42,6 +42,20 @@ def test_bodies_may_come_in_several_formats(api, kind, body):
     assert (code, obj["data"], obj["kind"]) == (201, {"a": "1"}, "ConfigMap")
 
 
+def test_no_self_link_is_kept(api):
+    """Neither as an object is made nor later, through whichever path: Kubernetes stores none."""
+    link = {"metadata": {"selfLink": "x" * 1000}}
+    code, obj = api.call(
+        "POST", MAPS, json.dumps(config_map() | {"metadata": {"name": "c"} | link["metadata"]}).encode()
+    )
+    assert code == 201 and "selfLink" not in obj["metadata"]
+    api.post(PODS, pod())
+    for path in (f"{MAPS}/c", f"{PODS}/p", f"{PODS}/p/status"):
+        kind = "application/merge-patch+json"
+        code, obj = api.call("PATCH", path, json.dumps(link).encode(), content_type=kind)
+        assert code == 200 and "selfLink" not in obj["metadata"]
+
+
 def test_a_format_nobody_reads_is_refused_with_those_that_are(api):
     """415, with the list for bodies; what curl says unless told is such a format, too, and so is that of a patch."""
     form, patch = "application/x-www-form-urlencoded", "application/merge-patch+json"

@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
-from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read
+from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read, root_cgroups, root_cgroups_to_read
 from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
 from agent.core.observe.knobs import RootKnobs, cgroups_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, Places, PodPlace
 from model.pod.status import PodPhase
+from model.qos import KubernetesQoS
 from model.reason import Reason
 from model.strategy import EvictionStrategy, SuppressStrategy
 from tests.pods import with_fields
 
 V1, V2 = Layout("/kubepods"), Layout("/kubepods", version=2)
 POD = "/kubepods/besteffort/podjob"
-KNOB = cgroups_knob(POD)
+KNOB, ROOT = cgroups_knob(POD), cgroups_knob(V2.best_effort)
 ON = SuppressStrategy()
 READINGS: dict[str, tuple[KnobReading, SuppressStrategy, int | None]] = {
     "none before": (KnobReading(-1), ON, 1000),
@@ -44,17 +45,27 @@ def test_a_batch_pod(build: Any, reading: KnobReading, told: SuppressStrategy, e
 
 @pytest.mark.parametrize("layout", [V1, V2])
 def test_whose_it_is(build: Any, layout: Layout) -> None:
-    """Of batch pods that run below the best-effort root, where the kernel has such a file."""
+    """Of pods that run below the best-effort root, labelled or not, where the kernel has such a file."""
     job, web, ended = build.batch("job"), build.pod("web"), with_fields(build.batch("old"), phase=PodPhase.SUCCEEDED)
+    plain = build.pod("plain", kubernetes=KubernetesQoS.BEST_EFFORT)
     places = Places(
         {
             job.uid: PodPlace(POD),
             web.uid: PodPlace("/kubepods/burstable/podweb"),
             ended.uid: PodPlace("/kubepods/besteffort/podold"),
+            plain.uid: PodPlace("/kubepods/besteffort/podplain"),
         }
     )
-    expected = (KNOB,) if layout.version == 2 else ()
-    assert pods_cgroups_to_read(layout, places, (job, web, ended), ON) == expected
+    expected = (KNOB, cgroups_knob("/kubepods/besteffort/podplain")) if layout.version == 2 else ()
+    assert pods_cgroups_to_read(layout, places, (job, web, ended, plain), ON) == expected
+    assert root_cgroups_to_read(layout, ON) == ((ROOT,) if layout.version == 2 else ())
+
+
+@pytest.mark.parametrize(("held", "expected"), [(-1, 8192), (100, 100)])
+def test_all_of_best_effort_together(build: Any, held: int, expected: int) -> None:
+    """An eighth of the numbers that a machine has for cgroups, never more than before us."""
+    (limit,) = root_cgroups(V2, build.seen(knobs={ROOT: KnobReading(held)}), ON)
+    assert (limit.knob, limit.value, limit.decision.reason) == (ROOT, expected, Reason.CGROUPS_LIMITED)
 
 
 def test_in_the_tick(build: Any) -> None:
@@ -62,8 +73,8 @@ def test_in_the_tick(build: Any) -> None:
     pod = build.batch("job")
     places, facts = Places({pod.uid: PodPlace(POD)}), LimitFacts(ON, EvictionStrategy(), (pod,))
     knobs = knobs_to_read(LimitMemory(), V2, places, facts)
-    assert KNOB in knobs
-    readings = {knob: KnobReading(-1) for knob in (*RootKnobs.of(V2).all, KNOB)}
+    assert {KNOB, ROOT} <= {*knobs}
+    readings = {knob: KnobReading(-1) for knob in (*RootKnobs.of(V2).all, KNOB, ROOT)}
     seen = build.seen(50.0, knobs=readings, places=places)
     _, limits = decide_limits(LimitMemory(), V2, seen, build.usage(), facts)
-    assert limits.limits[KNOB].value == 1000 and limits.refused == ()
+    assert (limits.limits[KNOB].value, limits.limits[ROOT].value, limits.refused) == (1000, 8192, ())
