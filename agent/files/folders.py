@@ -11,7 +11,8 @@ from itertools import islice
 from typing import NamedTuple
 
 _LONGEST_PATH = 3072
-"""Below PATH_MAX by more than any name is long, so that a file in such a folder can be opened."""
+"""Below PATH_MAX by more than two names are long: that of a folder below it, and that of a file there."""
+_MOST_OPEN = 64
 
 
 class Folder(NamedTuple):
@@ -23,37 +24,41 @@ class Folder(NamedTuple):
 
 @contextmanager
 def reachable_folders(top: str, most: int = sys.maxsize) -> Iterator[list[Folder]]:
-    """As `folders`, also those whose path is longer than the kernel takes (PATH_MAX): these are kept open meanwhile."""
+    """As `folders`, also those whose path is longer than the kernel takes (PATH_MAX).
+
+    Folders on the way to these are kept open meanwhile, so many at most; what is below others is left out.
+    """
     found, waiting, opened = list[Folder](), deque([Folder("", top)]), list[int]()
     try:
         while waiting and len(found) < most:
-            folder = _shortened(waiting.popleft(), opened)
+            folder = waiting.popleft()
             found.append(folder)
             room = most - len(found) - len(waiting)
             try:
                 with os.scandir(folder.path) as entries:
                     names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-                    waiting.extend(
-                        Folder(f"{folder.below}/{name}", f"{folder.path}/{name}")
-                        for name in islice(names, max(room, 0))
-                    )
+                    children = list(islice(names, max(room, 0)))
             except OSError:
                 continue
+            base = _near(folder.path, opened) if children else ""
+            waiting.extend(Folder(f"{folder.below}/{name}", f"{base}/{name}") for name in children if base)
         yield found
     finally:
         for descriptor in opened:
             os.close(descriptor)
 
 
-def _shortened(folder: Folder, opened: list[int]) -> Folder:
-    """By its descriptor, where its path is long; as it is where it cannot be opened."""
-    if len(os.fsencode(folder.path)) <= _LONGEST_PATH:
-        return folder
+def _near(path: str, opened: list[int]) -> str:
+    """What its children are opened by: its descriptor where the path is long; empty where that cannot be had."""
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        return path
+    if len(opened) >= _MOST_OPEN:
+        return ""
     try:
-        opened.append(os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        opened.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:
-        return folder
-    return Folder(folder.below, f"/proc/self/fd/{opened[-1]}")
+        return ""
+    return f"/proc/self/fd/{opened[-1]}"
 
 
 def folders(top: str, most: int = sys.maxsize) -> Iterator[str]:

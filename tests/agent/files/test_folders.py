@@ -54,6 +54,11 @@ def test_deeper_than_a_path_may_be_long(tmp_path: Path) -> None:
         assert open_now() == before
         with reachable_folders(str(tmp_path), 7) as found:
             assert len(found) == 7
+        for number in range(100):
+            os.mkdir(f"w{number}", dir_fd=down[-2])
+        with reachable_folders(str(tmp_path)) as found:
+            assert len(found) == depth + 101 and open_now() < before + 20, "one for a folder, not for each below it"
+            assert all(Path(folder.path).is_dir() for folder in found)
     finally:
         for descriptor in down:
             os.close(descriptor)
