@@ -453,6 +453,24 @@ def test_what_is_filled_up_in_a_topology(api: Api, body: Object) -> None:
     assert code == 422 and "NodeResourceTopology" in message, message
 
 
+OF_METRICS: dict[str, tuple[Object, bool]] = {
+    "what it has to say": ({"status": {"updateTime": "2026-01-01T00:00:00Z", "podsMetric": []}}, True),
+    "what nobody reads": ({"status": {"zzz": "x"}}, False),
+    "much of what is read": ({"status": {"podsMetric": [{"name": "x" * 1000} for _ in range(800)]}}, False),
+    "notes on fields that leave no room": (managed(700), False),
+}
+
+
+@pytest.mark.parametrize(("body", "allowed"), OF_METRICS.values(), ids=OF_METRICS)
+def test_what_is_filled_into_a_metric(api: Api, body: Object, allowed: bool) -> None:
+    """The true agent would have no room left, and removes nothing that it does not write."""
+    if api.call("GET", f"{METRIC}/four")[0] == 404:
+        api.post(METRIC, metric("four"))
+    path = f"{METRIC}/four/status" if "status" in body else f"{METRIC}/four"
+    code, message = send(api, agent_of("four"), Write("merge", path, body))
+    assert code == 200 if allowed else (code == 422 and "at most" in message), message
+
+
 @pytest.mark.parametrize("metadata", [{"annotations": {"x": "y"}}, {"finalizers": ["example.com/mine"]}])
 def test_a_topology_that_is_made_so(api: Api, metadata: Object) -> None:
     """Nor is one made that way."""
