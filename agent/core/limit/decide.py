@@ -9,7 +9,6 @@ import msgspec
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods, left_beside, within_requests
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.burst_tokens import shared_pool
-from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read, root_cgroups, root_cgroups_to_read
 from agent.core.limit.compose import Composed, composed
 from agent.core.limit.cpu_burst import (
     BurstFacts,
@@ -48,11 +47,23 @@ from agent.core.limit.memory_qos.wishes import MemoryQosMemory, MemoryWishes, me
 from agent.core.limit.memory_qos.wishes import knobs_to_read as tiers_to_read
 from agent.core.limit.memory_qos.wishes import pod_knobs as pod_memory_knobs
 from agent.core.limit.memory_qos.wishes import tier_knobs as tier_memory_knobs
+from agent.core.limit.number_limits.cgroup_limits import (
+    pods_cgroups,
+    pods_cgroups_to_read,
+    root_cgroups,
+    root_cgroups_to_read,
+)
+from agent.core.limit.number_limits.process_limits import (
+    holds_pods_pids,
+    is_absent,
+    pods_pids,
+    pods_pids_to_read,
+    root_pids,
+)
 from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
 from agent.core.limit.own_cpus import OwnCpuMemory, own_cpus, own_cpus_to_read, with_known_cpus
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
-from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.limit.quota_burst import QuotaBurstMemory, quota_bursts, quotas_wanted
 from agent.core.limit.release import KnobClaims, is_released, released
 from agent.core.limit.stall_relief import CutRange, Relief

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent.core.limit.number_limits.process_limits import pods_pids, root_pids
 from agent.core.limit.plan import plan
-from agent.core.limit.process_limits import pods_pids, root_pids
 from agent.core.limit.release import released
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.files import V1_FILES, Role

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent.core.limit.number_limits.process_limits import pods_pids, root_pids
 from agent.core.limit.plan import plan
-from agent.core.limit.process_limits import pods_pids, root_pids
 from agent.core.observe.knobs import pids_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import KnobReading, NodeSample, Observation, PidCounts, Places, PodPlace

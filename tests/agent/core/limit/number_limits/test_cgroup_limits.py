@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.limit.cgroup_limits import pods_cgroups, pods_cgroups_to_read, root_cgroups, root_cgroups_to_read
 from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.number_limits.cgroup_limits import (
+    pods_cgroups,
+    pods_cgroups_to_read,
+    root_cgroups,
+    root_cgroups_to_read,
+)
 from agent.core.observe.knobs import RootKnobs, cgroups_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, Places, PodPlace

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.number_limits.process_limits import is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.limit.plan import plan
-from agent.core.limit.process_limits import is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.observe.knobs import pids_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, PidCounts, Places, PodPlace

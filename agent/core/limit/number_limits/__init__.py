@@ -1,0 +1,1 @@
+"""Number limits of best effort and its pods: of processes (`process_limits`) and of cgroups (`cgroup_limits`)."""
