@@ -481,12 +481,14 @@ class KnobExecutor:
         new = (child for child in texts if child not in known and _is_nameable(child))
         # Each that stands directly below has its own share: one pod's cgroups leave no originals of another's out.
         of_each = Counter(_first_below(top, each.cgroup) for each in known if each.cgroup.startswith(top))
-        named: dict[Knob, str] = {}
+        ranked: list[tuple[int, int, Knob]] = []
         for child in sorted(new, key=lambda child: child.cgroup.count("/")):
-            first = _first_below(top, child.cgroup)
+            first, depth = _first_below(top, child.cgroup), child.cgroup.count("/")
             of_each[first] += 1
-            if of_each[first] <= _MOST_OF_ONE and len(named) < room:
-                named[child] = texts[child]
+            if of_each[first] <= _MOST_OF_ONE:
+                ranked.append((of_each[first], depth, child))
+        # In turn, so that many with many leave room for the first few of all others.
+        named = {child: texts[child] for _, _, child in sorted(ranked)[:room]}
         original = known.get(knob) if is_v1_cpuset(knob) else None
         found = {child: text if original is None else original for child, text in named.items()}
         if found:

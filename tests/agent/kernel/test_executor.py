@@ -237,8 +237,12 @@ def test_a_shorter_period_of_a_container(agent: Agent, tree: V1Tree, below: str)
     assert tree.said(tree.quota("podp"), tree.quota(below)) == ["50000", "-1"]
 
 
-def test_one_pods_cgroups_leave_no_originals_of_another_out(agent: Agent, tree: V1Tree) -> None:
-    """However many it makes below its own, whichever name comes first."""
+@pytest.mark.parametrize("most", [4096, 50])
+def test_one_pods_cgroups_leave_no_originals_of_another_out(
+    agent: Agent, tree: V1Tree, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """However many it makes below its own, whichever name comes first, and however few are remembered."""
+    monkeypatch.setattr(executor, "_MOST_REMEMBERED", most)
     agent.hold({tree.quota(): 150_000})
     for number in range(300):
         tree.make_in("cpu", f"podp/c/n{number:03}")
