@@ -9,8 +9,8 @@ twice what it showed then, for 5 min or until it was off for 5 s. A new try that
 an hour.
 
 A sign that a pod's own limit makes may come and go with the pod's own work, so that no cut lasts long enough to be
-told futile. Where such signs alone began five cuts in ten minutes, theirs are raised in the same way, and stay so
-through lulls.
+told futile. Where such signs alone began five cuts in ten minutes, whosever they are, the next are raised in the same
+way, and stay so through lulls.
 
 The brake may cut first, on the kernel's word. Where no sign comes on after that, the word was noise: it is not asked
 again for 5 min.
@@ -87,7 +87,7 @@ class ReliefMemory(msgspec.Struct, frozen=True):
     `calm_since` is when all signs were off, `eased_since` when none was on any more, `stepped_seconds` the last step of
     the cut; for `powerless_seconds` of it online pods waited although best effort was powerless. `unconfirmed`: the
     brake began it, and no sign was on yet. Until `ignored_until_seconds` the brake is not to cut for waiting. `begun`:
-    when signs of pods' own limits alone began a cut, by sign.
+    when signs of pods' own limits alone began a cut.
     """
 
     cap_us: int | None = None
@@ -99,7 +99,7 @@ class ReliefMemory(msgspec.Struct, frozen=True):
     raised: Mapping[str, RaisedThreshold] = {}
     unconfirmed: bool = False
     ignored_until_seconds: float = 0.0
-    begun: Mapping[str, tuple[float, ...]] = {}
+    begun: tuple[float, ...] = ()
 
     def disregards(self, key: str, now: float) -> bool:
         """The sign's threshold is a raised one at monotonic `now`."""
@@ -153,16 +153,11 @@ def _begun_again(state: ReliefMemory, judged: tuple[StallSignal, ...], now: floa
     on = [sign for sign in judged if sign.level >= _ON]
     if not on or not all(sign.own_limit for sign in on):
         return None
-    recent = {
-        key: kept for key, times in state.begun.items() if (kept := tuple(t for t in times if now - t < _BEGUN_SECONDS))
-    }
-    recent |= {sign.key: (*recent.get(sign.key, ()), now) for sign in on}
-    often = [sign for sign in on if len(recent[sign.key]) > _MOST_BEGUN]
+    begun = (*(at for at in state.begun if now - at < _BEGUN_SECONDS), now)
     raised = {
         sign.key: msgspec.structs.replace(_futile(sign, state.raised.get(sign.key), now), calm_seconds=_BEGUN_SECONDS)
-        for sign in often
+        for sign in (on if len(begun) > _MOST_BEGUN else ())
     }
-    begun = {key: times for key, times in recent.items() if key not in raised}
     return msgspec.structs.replace(state, begun=begun, raised={**state.raised, **raised})
 
 

@@ -205,3 +205,13 @@ def test_pulses_of_who_waits_are_answered_each_time() -> None:
     assert pulses(8, 6, 3600, own_limit=False)[0] > 0.8
     share, state = pulses(8, 6, 3600, own_limit=True, beside=1.0)
     assert share > 0.8 and state.raised == {}
+
+
+def test_pods_whose_own_limits_throttle_them_in_turn() -> None:
+    """Each begins few cuts, and all together no more than one would."""
+    state, cut = ReliefMemory(), 0
+    for second in range(3600):
+        told = (StallSignal(f"throttled {second // 14 % 10}", "", 2.0 if second % 14 < 8 else 0.0, own_limit=True),)
+        state, relief = relieve(state, told, CutRange(80_000, FLOOR, NODE), float(second))
+        cut += relief.cap_us is not None
+    assert cut / 3600 < 0.2
