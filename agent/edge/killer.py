@@ -18,12 +18,12 @@ import structlog
 
 from agent.core.observe.layout import Layout
 from agent.files.folders import reachable_folders
+from agent.files.thawing import FREEZER, thaw, thawed
 
 log = structlog.get_logger()
 
 _BOUND_SECONDS = 0.005
 _V1_HIERARCHY = "memory"
-_FREEZER = "freezer"
 _MOST_FOLDERS = 256
 _PF_KTHREAD = 0x0020_0000
 """include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
@@ -41,7 +41,7 @@ class Killer:
     ) -> None:
         self._tree = root / _V1_HIERARCHY if layout.version == 1 else root
         self._hierarchy = _V1_HIERARCHY if layout.version == 1 else ""
-        self._freezer = root / _FREEZER if layout.version == 1 else None
+        self._freezer = root / FREEZER if layout.version == 1 else None
         self._below = layout.best_effort
         self._proc = proc
         self._monotonic = monotonic
@@ -111,16 +111,14 @@ class Killer:
         if self._freezer is None or not self._freezer.is_dir():
             return
         top = str(self._freezer / cgroup.lstrip("/"))
-        with reachable_folders(top, _MOST_FOLDERS) as looked_into:
-            for folder in looked_into:
-                _thawed(folder.path)
+        thaw(top, _MOST_FOLDERS)
         frozen: dict[str, None] = {}
-        for path in {self._cgroup_of(process, _FREEZER) for process in processes}:
+        for path in {self._cgroup_of(process, FREEZER) for process in processes}:
             if _is_in(path, cgroup):
                 steps = path.removeprefix(cgroup).split("/")
                 frozen |= dict.fromkeys("/".join(steps[: depth + 1]) for depth in range(len(steps)))
         for below in sorted(frozen, key=lambda each: each.count("/")):
-            _thawed(top + below)
+            thawed(top + below)
 
     def _members(self, cgroup: str) -> set[int]:
         found: set[int] = set()
@@ -173,11 +171,6 @@ class Killer:
             return bool(int(fields[6]) & _PF_KTHREAD)
         except (OSError, ValueError, IndexError):
             return False
-
-
-def _thawed(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        Path(folder, "freezer.state").write_text("THAWED")
 
 
 def _is_in(path: str, cgroup: str) -> bool:

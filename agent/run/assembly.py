@@ -163,6 +163,7 @@ class RunningAgent:
             "zones": None if self._observing else edges.zones,
             "link": LinkSink(lambda: answers.link) if self._options.scheduler and not self._observing else None,
             "journal": self._journal,
+            "thawer": edges.thawer,
             "leftover_offer": edges.leftover_offer,
         }
         return tuple(OptionalSink(name, sink) for name, sink in sinks.items() if sink is not None)

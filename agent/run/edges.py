@@ -14,6 +14,7 @@ from agent.edge.evictor import ApiEvictor, EvictorContext
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
 from agent.edge.publisher import NodePublisher
+from agent.edge.thawer import Thawer
 from agent.edge.topology import kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.files.statefile import StateFile, guard_file
@@ -81,6 +82,7 @@ class Edges:
             stack,
             dry=observing,
         )
+        self.thawer = Thawer(options.cgroup_root, layout) if layout.version == 1 and not observing else None
         self.events = EventRecorder(client, "sublet-agent", name)
         self.cluster = ClusterEdge(
             client,
