@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 
 _ATTEMPTS = 16
+_CLOSED = -1
 _LONGEST_COMMAND = 200
 _LONGEST_HOLDER = 256
 _OTHERS = 0o077
@@ -46,9 +47,14 @@ class LockFile:
             os.pwrite(self._descriptor, f"{os.getpid()} {_command()}".encode(), 0)
 
     def close(self) -> None:
-        """The file goes with the lock: whoever opened it meanwhile notices that it is no longer there."""
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        """The file goes with the lock: whoever opened it meanwhile notices that it is no longer there.
+
+        A second time it does nothing: file and number may be another's by then.
+        """
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            self._path.unlink(missing_ok=True)
+            os.close(descriptor)
 
 
 def _locked(path: Path) -> int:

@@ -36,6 +36,17 @@ def test_one_holder(path: Path) -> None:
     LockFile(path).close()
 
 
+def test_closed_twice(path: Path) -> None:
+    """The second time neither the file nor the number of the next holder is touched."""
+    first = LockFile(path)
+    first.close()
+    second = LockFile(path)
+    first.close()
+    with pytest.raises(LockHeld):
+        LockFile(path)
+    second.close()
+
+
 def test_the_end_of_a_process_ends_its_lock(path: Path) -> None:
     """Also where it leaves the file behind; what it said of itself is not said of the next holder."""
     what = "import os, sys, pathlib; from agent.files.lockfile import LockFile"
