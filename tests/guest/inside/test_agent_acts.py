@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from agent.core.limit.brake import BrakePlan
@@ -139,13 +141,24 @@ def test_an_idle_class_is_weaker_than_any_weight(node: LiveNode) -> None:
 def test_a_knob_that_cannot_be_restored_keeps_no_other_back(node: LiveNode) -> None:
     """The fault names it, the ceiling is lifted all the same, and a second try finishes."""
     node.tick_until(lambda result: result.usage is not None)
-    node.set_knob("cpu.idle", "1")
-    with pytest.raises(KernelFault, match=r"cpu\.weight"):
-        node.executor.restore()
+    weight = node.file(node.best_effort, "cpu.weight")
+    subprocess.run(["mount", "--bind", "-o", "ro", weight, weight], check=True)
+    try:
+        with pytest.raises(KernelFault, match=r"cpu\.weight"):
+            node.executor.restore()
+    finally:
+        subprocess.run(["umount", weight], check=True)
     assert node.knob("cpu.max") == "max 100000\n"
-    node.set_knob("cpu.idle", "0")
     node.executor.restore()
     assert node.knob("cpu.weight") == "100\n" and node.originals.originals == {}
+
+
+def test_a_weight_comes_back_where_somebody_made_the_cgroup_idle(node: LiveNode) -> None:
+    """The kernel refuses the weight meanwhile, so it is not idle afterwards."""
+    node.tick_until(lambda result: result.usage is not None)
+    node.set_knob("cpu.idle", "1")
+    node.executor.restore()
+    assert node.knob("cpu.weight") == "100\n" and node.knob("cpu.idle") == "0\n" and node.originals.originals == {}
 
 
 def test_a_class_that_kubelet_makes_again_gets_its_limits_again(node: LiveNode) -> None:
