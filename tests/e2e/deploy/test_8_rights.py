@@ -43,6 +43,39 @@ NOT_REACHED = {
         )
     },
     **{
+        ("scheduler", right): "TrainingJobs and Volcano's Jobs: tests/e2e/test_jobs.py and the guide make some"
+        for right in (
+            "create configmaps",
+            "create networkpolicies.networking.k8s.io",
+            "create pods",
+            "create podgroups.scheduling.sigs.k8s.io",
+            "create podgroups.scheduling.volcano.sh",
+            "create secrets",
+            "create services",
+            "delete jobs.batch.volcano.sh",
+            "delete trainingjobs.sublet.dev",
+            "get configmaps",
+            "get customresourcedefinitions.apiextensions.k8s.io jobs.batch.volcano.sh",
+            "get networkpolicies.networking.k8s.io",
+            "get podgroups.scheduling.sigs.k8s.io",
+            "get podgroups.scheduling.volcano.sh",
+            "get services",
+            "patch configmaps",
+            "patch jobs/status.batch.volcano.sh",
+            "patch trainingjobs/status.sublet.dev",
+        )
+    },
+    **{
+        ("scheduler", f"{verb} {kind}"): "gangs of controllers whose definitions this cluster lacks"
+        for verb in ("list", "watch")
+        for kind in (
+            "compositepodgroups.scheduling.k8s.io",
+            "jobsets.jobset.x-k8s.io",
+            "leaderworkersets.leaderworkerset.x-k8s.io",
+            "pytorchjobs.kubeflow.org",
+        )
+    },
+    **{
         ("admission", f"get {queues}"): "a queue whose parent was made a moment ago, before its watch has shown it"
         for queues in (
             "elasticquotas.scheduling.sigs.k8s.io",
