@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 # The pure packages: no file, no socket, no clock.
-UNIT    := tests/model tests/view tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/kube/dialects
+UNIT    := tests/model tests/view tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/jobs/core tests/kube/dialects
 # Sublet, and what it has on one machine alone.
 PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml
 MINUTES ?= 10
