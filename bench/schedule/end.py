@@ -188,7 +188,7 @@ async def _round(client: KubeClient, nodes: Sequence[str], load: _Load, *, own: 
 async def _watch(client: KubeClient, seen: _Seen, names: set[str], since: str) -> None:
     query: dict[str, str | int] = {"watch": "true", "resourceVersion": since}
     async for line in client.stream(_PODS, query, _IDLE_SECONDS):
-        pod = msgspec.json.decode(line, type=_Event).object
+        pod = msgspec.json.decode(line, type=WatchedPod).object
         if pod.spec.node_name and pod.metadata.name in names:
             seen.bound.setdefault(pod.metadata.name, time.monotonic())
             if len(seen.bound) == len(names):
@@ -203,13 +203,17 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
-class _Pod(msgspec.Struct, frozen=True):
+class ListedPod(msgspec.Struct, frozen=True):
+    """Of a pod its name, and the node that it is bound to."""
+
     metadata: _Name = _Name()
     spec: _Spec = _Spec()
 
 
-class _Event(msgspec.Struct, frozen=True):
-    object: _Pod = _Pod()
+class WatchedPod(msgspec.Struct, frozen=True):
+    """A line of a watch of pods."""
+
+    object: ListedPod = ListedPod()
 
 
 class _Pace:

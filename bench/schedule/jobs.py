@@ -18,7 +18,7 @@ import yaml
 
 from bench.schedule.cluster import SCHEDULER
 from bench.schedule.effort import SchedulingEffort, tell
-from bench.schedule.end import EndFault, make_node, running_cluster
+from bench.schedule.end import EndFault, ListedPod, WatchedPod, make_node, running_cluster
 from kube.client import KubeClient
 from model.fault import KubernetesFault
 from scheduler.settings import SchedulerSettings
@@ -128,7 +128,7 @@ async def _all_bound(client: KubeClient, prefix: str, number: int, since: str) -
     bound: set[str] = set()
     query: dict[str, str | int] = {"watch": "true", "resourceVersion": since}
     async for line in client.stream(_PODS, query, _IDLE_SECONDS):
-        pod = msgspec.json.decode(line, type=_Event).object
+        pod = msgspec.json.decode(line, type=WatchedPod).object
         if pod.spec.node_name and pod.metadata.name.startswith(prefix):
             bound.add(pod.metadata.name)
             if len(bound) == number:
@@ -136,25 +136,8 @@ async def _all_bound(client: KubeClient, prefix: str, number: int, since: str) -
     raise EndFault("jobs", f"{len(bound)} of {number} pods were bound when the watch ended")
 
 
-class _Name(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: _Name = _Name()
-    spec: _Spec = _Spec()
-
-
 class _Pods(msgspec.Struct, frozen=True):
-    items: list[_Pod] | None = None
-
-
-class _Event(msgspec.Struct, frozen=True):
-    object: _Pod = _Pod()
+    items: list[ListedPod] | None = None
 
 
 def _container() -> dict[str, Any]:
