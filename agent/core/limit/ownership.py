@@ -16,7 +16,7 @@ from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knob_table import UNLIMITED, Form, More, row_of
 from agent.core.observe.knobs import is_below_best_effort
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
-from model.decision import Term
+from model.decision import Term, TermSum
 from model.reason import Reason
 from model.topology import format_cpus, parse_cpus
 
@@ -54,6 +54,13 @@ def looser(one: Value, other: Value) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return not set(parse_cpus(str(one))) <= set(parse_cpus(str(other)))
     return one == UNLIMITED or (other != UNLIMITED and one > other)
+
+
+def no_looser_than_before(terms: TermSum, reading: KnobReading, whose: str = "") -> None:
+    """A limit is no looser than what stood there before ours; `whose` that is."""
+    before = reading.original if reading.last_written is not None else reading.kernel
+    if isinstance(before, int) and looser(terms.value, before):
+        terms.become("limit before us", before, whose)
 
 
 def gives_more(knob: Knob, one: Value, other: Value) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agent.core.limit.ownership import looser
+from agent.core.limit.ownership import no_looser_than_before
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import cgroups_knob
 from agent.core.observe.layout import Layout
@@ -56,9 +56,7 @@ def _limit(knob: Knob, terms: TermSum, observation: Observation, about: str) -> 
     reading = observation.knobs.get(knob)
     if reading is None or isinstance(reading.kernel, Missing):
         return
-    before = reading.original if reading.last_written is not None else reading.kernel
-    if isinstance(before, int) and looser(terms.value, before):
-        terms.become("limit before us", before)
+    no_looser_than_before(terms, reading)
     reason, now = Reason.CGROUPS_LIMITED, observation.at_seconds
     decision = Decision(knob.subject, knob.file, terms.value, Unit.NUMBER, reason, terms.terms, "", now, about)
     yield Limit(knob, terms.value, decision)

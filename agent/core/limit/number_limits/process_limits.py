@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent.core.limit.ownership import looser
+from agent.core.limit.ownership import no_looser_than_before
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import UNLIMITED, pids_knob
 from agent.core.observe.layout import Layout
@@ -65,7 +65,7 @@ def root_pids(knob: Knob, reading: KnobReading, observation: Observation, strate
     terms.at_most("others' need", whole.most - whole.others - whole.most // _FREE_PARTS, f"{whole.others} are theirs")
     floor = max(min(whole.most // _FLOOR_PARTS, _share(whole, strategy)), 1)
     terms.at_least("floor", floor, f"1/{_FLOOR_PARTS} of them at most, whatever others have")
-    _as_before(terms, reading)
+    no_looser_than_before(terms, reading, "the kubelet's")
     if kernel == reading.last_written and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
         terms.become(f"held: change below 1/{_STEADY_PARTS}", kernel)
         return _limit(knob, terms, Reason.BELOW_DEADBAND, now)
@@ -105,7 +105,7 @@ def _of_pod(
     share = min(_share(whole, strategy) for whole in _wholes(observation.pids))
     terms = TermSum().add("best effort's share", share, f"{strategy.pids_pct} % of what there may be")
     terms.at_most("a pod's share", max(share * strategy.pod_pids_pct // 100, 1), f"{strategy.pod_pids_pct} %")
-    _as_before(terms, reading)
+    no_looser_than_before(terms, reading, "the kubelet's")
     return _limit(knob, terms, Reason.PIDS_SHARE, observation.at_seconds, detail)
 
 
@@ -137,13 +137,6 @@ def _share(whole: _Whole, strategy: SuppressStrategy) -> int:
 
 def _most(whole: _Whole, strategy: SuppressStrategy) -> int:
     return min(_share(whole, strategy), whole.most - whole.others - whole.most // _FREE_PARTS)
-
-
-def _as_before(terms: TermSum, reading: KnobReading) -> None:
-    """Never looser than whoever made the cgroup wanted it."""
-    before = reading.original if reading.last_written is not None else reading.kernel
-    if isinstance(before, int) and looser(terms.value, before):
-        terms.become("limit before us", before, "the kubelet's")
 
 
 def _number(kernel: object) -> int:
