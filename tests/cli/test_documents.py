@@ -27,6 +27,7 @@ def test_what_a_file_holds(content: str, expected: list[object], tmp_path: Path)
 WRONG = {
     "neither": ("a: [", "is neither YAML nor JSON"),
     "too deep": ('{"a":' * 100_000, "is nested too deeply"),
+    "lists too deep": ("[" * 100_000, "nesting depth"),
 }
 
 
