@@ -118,7 +118,7 @@ async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel, an
 
 def show(console: Console, result: DemoResult) -> None:
     """The table, the offer, the verdict, the checks and the machine."""
-    from local.demo.results import kernel_told, offered_lines, others_told, table, verdict
+    from local.demo.results import cut_told, kernel_told, offered_lines, others_told, table, verdict
 
     header, *rows = table(result.phases)
     shown = Table(title="the same load, three times", title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
@@ -136,6 +136,7 @@ def show(console: Console, result: DemoResult) -> None:
         *([kernel_told(result.kernel)] if kernel_told(result.kernel) else []),
         "",
         *check_lines(result.checks),
+        f"best effort's CPU ceiling: {cut_told(result.phases)}",
         f"load: {result.base_per_second:.0f}, in the surge {result.surge_per_second:.0f} requests a second of about "
         f"{result.request_cost_ms:.1f} ms CPU; {result.settings}",
         f"machine: {result.machine}; other work used {result.other_work_pct:.0f} % of the CPUs before the start",
@@ -148,7 +149,7 @@ def check_lines(checks: Checks) -> list[str]:
     """One line for each thing that must be true."""
     return [
         f"{_mark(checks.gang_whole)} the gang ran whole: {checks.gang_told}",
-        f"{_mark(checks.be_cut)} best-effort CPU was cut: {checks.cut_told}",
+        f"{_mark(checks.service_spared)} the service was slowed less than beside Burstable pods: {checks.spared_told}",
         f"{_mark(checks.nothing_left)} nothing was left behind: {checks.left_told}",
     ]
 

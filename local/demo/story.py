@@ -34,7 +34,7 @@ from local.demo.results import (
     DemoResult,
     Inconclusive,
     PhaseResult,
-    cut_told,
+    spared,
 )
 from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
 from local.faults import FAULTS
@@ -222,8 +222,7 @@ class Demonstration:
         told = f"{len(self._marks)} processes ended, no cgroup left"
         if alive or cgroups:
             told = f"left behind: processes {alive}, cgroups {[str(path) for path in cgroups]}"
-        cut = any(phase.cut is not None for phase in self._phases)
-        return Checks(self._gang_whole, self._gang_told, cut, cut_told(self._phases), not alive and not cgroups, told)
+        return Checks(self._gang_whole, self._gang_told, *spared(self._phases), not alive and not cgroups, told)
 
     def _result(self, checks: Checks, start_seconds: float, took_seconds: float) -> DemoResult:
         load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, 0)

@@ -81,7 +81,7 @@ def transcript() -> list[str]:
 
 def figureless(text: str) -> str:
     """Without what differs from run to run: numbers, what stands for none, blanks, and how it came out."""
-    same = re.sub(r"^(ok|FAIL) ", "", re.sub(r"(gang|cut): .*", r"\1:", text), flags=re.M)
+    same = re.sub(r"^(ok|FAIL) ", "", re.sub(r"(gang|pods|ceiling): .*", r"\1:", text), flags=re.M)
     return " ".join(re.sub(r"\b[0-9.]+\b|-(?=\s|$)", " N", same).split())
 
 

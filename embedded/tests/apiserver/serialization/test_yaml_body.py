@@ -52,7 +52,8 @@ def laughs(levels):
     return "\n".join(lines)
 
 
-DEEP = ((RecursionError, yaml.YAMLError), "recursion|nesting")  # Python's bound or libyaml's: which comes first is theirs
+# Python's bound or libyaml's: which comes first is theirs.
+DEEP = ((RecursionError, yaml.YAMLError), "recursion|nesting")
 REFUSED = {
     "deep lists": ("[" * 100_000, *DEEP),
     "deep maps": ("{a: " * 100_000, *DEEP),
