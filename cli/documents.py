@@ -7,17 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
 
-import yaml
-
+from kube.yamldocuments import InvalidYaml, yaml_documents
 from model.fault import ConfigurationFault
 
 _STDIN = Path("-")
 _LARGEST_BYTES = 256 << 20
 """Of one file: a device or an endless pipe must not fill the memory."""
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def documents(file: Path) -> list[object]:
@@ -58,13 +54,9 @@ def _parsed(content: bytes, where: str) -> list[object]:
         except ValueError:
             pass  # a YAML document may begin with a brace
     try:
-        return list(yaml.load_all(content, _TextTimes))
-    except RecursionError:
-        raise
-    # PyYAML lets through what its constructors raise on a tag whose content does not fit.
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
-        words = " ".join(str(error).split())
-        raise ConfigurationFault(where, f"is neither YAML nor JSON: {words}", "mend it, or check -f") from error
+        return yaml_documents(content)
+    except InvalidYaml as error:
+        raise ConfigurationFault(where, f"is neither YAML nor JSON: {error}", "mend it, or check -f") from error
 
 
 def _json_documents(text: str) -> Iterator[object]:
@@ -74,12 +66,3 @@ def _json_documents(text: str) -> Iterator[object]:
         document, length = decoder.raw_decode(rest)
         yield document
         at = len(text) - len(rest) + length
-
-
-class _TextTimes(_Loader):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: a time stays text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-    }

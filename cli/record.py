@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-import yaml
 
 from agent.core.observe import recording
 from agent.core.observe.layout import detect
@@ -17,6 +16,7 @@ from agent.core.observe.recording import Scenario, ScenarioContainer, ScenarioPo
 from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from kube import objects
 from kube.dialects.upstream import core_objects
+from kube.yamldocuments import yaml_documents
 from model.fault import ConfigurationFault
 from model.pod.status import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
@@ -72,12 +72,12 @@ def kept_pods(file: Path, node_name: str) -> list[dict[str, Any]]:
     """
     try:
         text = file.read_text()
-        documents = [msgspec.json.decode(text)] if text.lstrip()[:1] == "{" else yaml.safe_load_all(text)
+        documents = [msgspec.json.decode(text)] if text.lstrip()[:1] == "{" else yaml_documents(text)
         found = [item for document in documents if document for item in document.get("items", [document])]
         pods = [_kept(item) for item in found if item.get("kind", "Pod") == "Pod"]
     except OSError as error:
         raise ConfigurationFault(str(file), error.strerror or str(error)) from error
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise _no_pods(file, error) from error
     live = [pod for pod in pods if pod["status"].get("phase") not in _ENDED]
     return [pod for pod in live if not node_name or pod["spec"].get("nodeName") == node_name]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from kube.yamldocuments import yaml_document
+
 
 class TokenAccess(msgspec.Struct, frozen=True):
     """An API server, the PEM text of who signs its certificate (None: the system's authorities), and a token."""
@@ -64,13 +66,13 @@ def token_access(path: Path) -> TokenAccess | None:
     None for a wrong file, too: the official reader says what is wrong with it. Raises OSError.
     """
     try:
-        config = msgspec.yaml.decode(path.read_bytes(), type=_Config)
+        config = msgspec.convert(yaml_document(path.read_bytes()), _Config)
         (context,) = [named.context for named in config.contexts if named.name == config.current_context]
         (cluster,) = [named.cluster for named in config.clusters if named.name == context.cluster]
         (user,) = [named.user for named in config.users if named.name == context.user]
         where, who = msgspec.convert(cluster, _Cluster), msgspec.convert(user, _User)
         authority = _authority(where, path.parent)
-    except (msgspec.MsgspecError, ValueError, LookupError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     if not where.server.startswith(("https://", "http://")) or not who.token.strip():
         return None

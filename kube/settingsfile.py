@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kube.yamldocuments import yaml_document
 from model.fault import ConfigurationFault
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -20,9 +21,9 @@ def read_settings(path: Path | None, kind: type[T]) -> T:
     if path is None:
         return kind()
     try:
-        found: T | None = msgspec.yaml.decode(path.read_bytes(), type=kind | None)
+        found: T | None = msgspec.convert(yaml_document(path.read_bytes()), kind | None)
     except OSError as error:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "check --settings") from error
-    except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ConfigurationFault(str(path), str(error), "docs/settings.md lists fields, ranges and defaults") from error
     return kind() if found is None else found

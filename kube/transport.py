@@ -27,6 +27,9 @@ from kubernetes.aio.config.config_exception import ConfigException  # noqa: E402
 
 __all__ = ["ConfigException", "Configuration", "Connections"]
 
+# The official reader lets through whatever a document that it does not expect brings about.
+_UNUSABLE = (ConfigException, YAMLError, OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError)
+
 
 class _Cause(msgspec.Struct, frozen=True):
     message: str = ""
@@ -66,9 +69,9 @@ class Connections:
         try:
             await _identify(configuration, kubeconfig)
             return cls(configuration, user_agent)
-        except (ConfigException, YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            where = "service account" if kubeconfig is None else str(kubeconfig)
-            raise ConfigurationFault(where, f"no usable cluster access: {error}", "give --kubeconfig FILE") from error
+        except _UNUSABLE as error:
+            where, words = "service account" if kubeconfig is None else str(kubeconfig), " ".join(str(error).split())
+            raise ConfigurationFault(where, f"no usable cluster access: {words}", "give --kubeconfig FILE") from error
 
     @property
     def host(self) -> str:

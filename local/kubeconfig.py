@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kube.yamldocuments import yaml_document
 from model.fault import ConfigurationFault
 
 _CLUSTER_FILES = ("certificate-authority",)
@@ -47,7 +48,7 @@ def flattened(path: Path) -> tuple[bytes, str, bytes]:
     """
     fix = "a kubeconfig with an https server and its certificate authority, as kubectl reads it"
     try:
-        whole = yaml.safe_load(path.read_bytes())
+        whole = yaml_document(path.read_bytes())
         (context,) = [each["context"] for each in whole["contexts"] if each["name"] == whole["current-context"]]
         (cluster,) = [dict(each["cluster"]) for each in whole["clusters"] if each["name"] == context["cluster"]]
         (user,) = [dict(each["user"]) for each in whole["users"] if each["name"] == context["user"]]
@@ -59,7 +60,7 @@ def flattened(path: Path) -> tuple[bytes, str, bytes]:
     except OSError as error:
         which = "" if error.filename in (None, str(path)) else f"{error.filename} "
         raise ConfigurationFault(str(path), f"{which}cannot be read: {error.strerror or error}", fix) from error
-    except (yaml.YAMLError, LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ConfigurationFault(str(path), f"not usable: {type(error).__name__}: {error}", fix) from error
     if server.scheme != "https" or not server.hostname or server.path.strip("/"):
         raise ConfigurationFault(str(path), f"server {cluster['server']} is not https://HOST:PORT", fix)

@@ -8,6 +8,7 @@ import pytest
 
 from cli.documents import documents, name_of
 from model.fault import ConfigurationFault
+from tests.kube.test_yamldocuments import INVALID
 
 CONTENTS: dict[str, tuple[str, list[object]]] = {
     "YAML": ("a: 1\n---\nb: 2026-01-01\n", [{"a": 1}, {"b": "2026-01-01"}]),
@@ -27,7 +28,8 @@ def test_what_a_file_holds(content: str, expected: list[object], tmp_path: Path)
 WRONG = {
     "neither": ("a: [", "is neither YAML nor JSON"),
     "too deep": ('{"a":' * 100_000, "is nested too deeply"),
-    "lists too deep": ("[" * 100_000, "nesting depth"),
+    "a billion laughs": (INVALID["a billion laughs"][0], "is neither YAML nor JSON: its aliases"),
+    "lists too deep": (INVALID["deep lists"][0], "nest"),
 }
 
 

@@ -167,6 +167,9 @@ def test_pods_are_kept_without_their_secrets(form: str, node: list[str], tmp_pat
         ("pods that are text", ["{tmp}/out", "--pods", "{tmp}/text"], "{tmp}/text: holds no pods"),
         ("pods that are no YAML", ["{tmp}/out", "--pods", "{tmp}/broken"], "{tmp}/broken: holds no pods"),
         ("pods that are no pods", ["{tmp}/out", "--pods", "{tmp}/odd"], "{tmp}/odd: holds no pods"),
+        ("pods nested too deeply", ["{tmp}/out", "--pods", "{tmp}/deep"], "{tmp}/deep: holds no pods"),
+        ("and in JSON", ["{tmp}/out", "--pods", "{tmp}/deepest"], "{tmp}/deepest: holds no pods"),
+        ("a tag that does not fit", ["{tmp}/out", "--pods", "{tmp}/tag"], "{tmp}/tag: holds no pods"),
         ("binary pods", ["{tmp}/out", "--pods", "{tmp}/binary"], "{tmp}/binary: holds no pods"),
         ("a quantity nobody can read", ["{tmp}/out", "--pods", "{tmp}/quantity"], "Pod default/web: container app"),
     ],
@@ -181,6 +184,9 @@ def test_a_wrong_argument_is_one_line(
     for name, text in (
         ("text", "just text"),
         ("broken", "a: [\n"),
+        ("deep", "a: " + "[" * 100_000),
+        ("deepest", '{"items": ' + "[" * 100_000),
+        ("tag", "a: !!bool x"),
         ("odd", json.dumps(odd)),
         ("quantity", json.dumps(bad)),
     ):

@@ -13,6 +13,7 @@ from aiohttp import web
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.objects import Node, Pod
 from model.fault import ConfigurationFault, KubernetesFault
+from tests.kube.test_yamldocuments import INVALID
 
 
 @pytest.mark.parametrize(
@@ -128,13 +129,17 @@ def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:
         asyncio.run(KubeClient.connect(tmp_path / "none", "x"))
 
 
-@pytest.mark.parametrize("text", ["", "clusters: 5", "{]", "apiVersion: v1\nkind: Config\n"])
+UNUSABLE = {name: text for name, (text, _) in INVALID.items() if name not in ("a list in itself", "a map in itself")}
+
+
+@pytest.mark.parametrize("text", ["", "clusters: 5", "{]", "apiVersion: v1\nkind: Config\n", *UNUSABLE.values()])
 def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, text: str) -> None:
     """The file and the fix."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigurationFault, match=r"config: no usable cluster access.*--kubeconfig"):
+    with pytest.raises(ConfigurationFault, match=r"config: no usable cluster access.*--kubeconfig") as refused:
         asyncio.run(KubeClient.connect(path, "x"))
+    assert "\n" not in str(refused.value)
 
 
 def test_an_undecodable_object_names_object_and_field() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kube.kubeconfig import TokenAccess, token_access
+from tests.kube.test_yamldocuments import INVALID
 
 PEM = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
 DATA = base64.b64encode(PEM.encode()).decode()
@@ -71,6 +72,7 @@ LEFT = {
     "no kubeconfig": b"clusters: 5",
     "no YAML": b"{]",
     "nothing": b"",
+    **{name: text.encode() for name, (text, _) in INVALID.items()},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
+from tests.kube.test_yamldocuments import INVALID
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +61,16 @@ def test_what_is_wrong_is_named(content: bytes, words: str, tmp_path: Path) -> N
         read_settings(path, Settings)
     told = str(caught.value)
     assert words in told and "docs/settings.md" in told and "\n" not in told
+
+
+@pytest.mark.parametrize(("text", "told"), INVALID.values(), ids=INVALID)
+def test_what_is_no_yaml(text: str, told: str, tmp_path: Path) -> None:
+    """Whatever the reader meets in it, and in one line."""
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationFault) as caught:
+        read_settings(path, Settings)
+    assert str(caught.value).startswith(f"{path}: ") and told in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from local.kubeconfig import certified, flattened
 from model.fault import ConfigurationFault
+from tests.kube.test_yamldocuments import INVALID
 
 CLUSTER = {"server": "https://10.0.0.1:6443", "certificate-authority": "ca.crt"}
 USER: dict[str, Any] = {"client-certificate": "me.crt", "client-key": "me.key"}
@@ -76,7 +77,7 @@ def test_the_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         flattened(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "contexts: {}", "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "contexts: {}", *(text for text, _ in INVALID.values())])
 def test_what_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(ConfigurationFault):

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from kube.dialects.documents.document import GoDuration, check_depth, checked
 from kube.dialects.documents.spelling import unknown_fields
+from kube.yamldocuments import InvalidYaml, yaml_documents
 from model.fault import ConfigurationFault
 from model.loadlimits import StatisticKind
 from model.scoring import ScorePlugin, ScoringStrategyType
@@ -219,8 +219,8 @@ def arguments(data: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _documents(text: str, where: str) -> Iterator[dict[str, Any]]:
     try:
-        found = list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found = yaml_documents(text)
+    except InvalidYaml as error:
         raise ConfigurationFault(where, f"is not YAML: {error}", "write a KubeSchedulerConfiguration") from error
     for document in found:
         if isinstance(document, dict) and document.get("kind") == _KIND:

@@ -7,6 +7,7 @@ import pytest
 from kube.dialects.koordinator.schedulerconfig import CoschedulingArgs, SchedulerConfig, read
 from model.fault import ConfigurationFault
 from model.workload import MatchPolicy
+from tests.kube.test_yamldocuments import INVALID
 
 TYPED = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -161,6 +162,16 @@ def test_what_cannot_be_read_is_named(text: str, told: str) -> None:
     """ConfigMap, key and field."""
     with pytest.raises(ConfigurationFault, match=f"^ConfigMap koord-scheduler-config: .*{told}"):
         read({"k": text})
+
+
+@pytest.mark.parametrize(("text", "told"), INVALID.values(), ids=INVALID)
+def test_what_is_no_yaml_is_said(text: str, told: str) -> None:
+    """It neither ends the program nor makes it wait."""
+    with pytest.raises(
+        ConfigurationFault, match=r"^ConfigMap koord-scheduler-config: data\['k'\]: is not YAML: "
+    ) as refused:
+        read({"k": text})
+    assert told in str(refused.value)
 
 
 @pytest.mark.parametrize(
