@@ -182,6 +182,12 @@ def up(
             rich_help_panel=_AGENT,
         ),
     ] = None,
+    scheduler_settings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The scheduler's settings, beside those of this command.", rich_help_panel=_SERVER
+        ),
+    ] = None,
     bare: Annotated[
         bool,
         typer.Option(
@@ -226,6 +232,7 @@ def up(
         **more,
         agent_settings=agent_settings,
         agent_journal=agent_journal,
+        scheduler_settings=scheduler_settings,
         process_nodes=0 if no_process_node else process_nodes,
         claim=Claim(node_cpu, node_memory),
         kernel=found,

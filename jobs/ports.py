@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from model.job.actions import CreatePod, DeletePod, EnsureObject
+from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject
 from model.job.job import Job
 
 
@@ -32,4 +32,8 @@ class JobWriter(Protocol):
 
     async def delete_job(self, job: Job) -> None:
         """The object itself; what it owns goes with it."""
+        ...
+
+    async def delete_command(self, job: Job, action: DeleteCommand) -> None:
+        """One that is gone, or is another by now, is done."""
         ...

@@ -384,6 +384,14 @@ class VolcanoJob(msgspec.Struct, frozen=True):
     status: Any = None
 
 
+class VolcanoCommand(msgspec.Struct, frozen=True):
+    """Of bus.volcano.sh: an action to be done once to `target`."""
+
+    metadata: Metadata = Metadata()
+    action: str = ""
+    target: OwnerReference | None = None
+
+
 class ConfigMap(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, str] | None = None

@@ -37,7 +37,8 @@ class NodeSlot(msgspec.Struct, frozen=True):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """`id` names the cgroups, and no other cluster has it; `agent_settings` and `agent_journal` are files of the agent.
+    """`id` names the cgroups, and no other cluster has it; `agent_settings` and `agent_journal` are files of the agent,
+    `scheduler_settings` is one of the scheduler, whose word comes before that of `sublet up` itself.
 
     `node_name` is the node's, or where there are several the first part of each. A `state_dir` lets the API server's
     objects outlive it. `simulated_resources` and `simulated_labels` are those of each simulated node, as
@@ -50,6 +51,7 @@ class Choices(msgspec.Struct, frozen=True):
     id: str = msgspec.field(default_factory=lambda: secrets.token_hex(3))
     agent_settings: Path | None = None
     agent_journal: Path | None = None
+    scheduler_settings: Path | None = None
     process_nodes: int = 1
     claim: Claim = Claim()
     kernel: Kernel = Kernel.REAL
@@ -78,6 +80,9 @@ class Choices(msgspec.Struct, frozen=True):
             with_resources(Simulation(1, pools=parse_pools(self.simulated_labels)), self.simulated_resources)
         if self.bare and (self.agent_settings or self.agent_journal):
             raise ConfigurationFault("--bare", "has no agent to give settings to", "leave out --agent-…")
+        if self.bare and self.scheduler_settings:
+            fix = "leave out --scheduler-settings"
+            raise ConfigurationFault("--bare", "has nothing of Sublet to give settings to", fix)
         if self.join is not None and (self.state_dir or self.audit_log or self.listen != ANY_PORT):
             fix = "leave out --listen, --state-dir and --audit-log"
             raise ConfigurationFault("--join", "uses an API server that is there already", fix)

@@ -29,6 +29,7 @@ from local.probing import ProbeAddress
 from local.programkind import ProgramKind
 from local.rundir import RunDirectory
 from local.staticprograms import ProgramHistory, StaticProgram
+from scheduler import settings as scheduler_settings
 from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, SchedulerProfile
 
 Ready = dict[str, Any]
@@ -37,6 +38,7 @@ _DEPLOY = Path(__file__).parent.parent / "deploy"
 WEBHOOKS = _DEPLOY / "admission/webhooks.yaml"
 _BOOTSTRAP = (
     "namespace/namespace.yaml",
+    "namespace/users.yaml",
     "daemonset/rbac.yaml",
     "daemonset/policy.yaml",
     "scheduler/rbac.yaml",
@@ -91,7 +93,8 @@ _SILENT_SECONDS = 120
 def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
     """Here it stands in for kube-scheduler, too, and nobody wants to wait 15 minutes for a silent agent.
 
-    In a bare cluster it does what kube-scheduler does there, and nothing else.
+    In a bare cluster it does what kube-scheduler does there, and nothing else. What the user's own file says comes
+    first, field by field of each section. Raises ConfigurationFault for a file that is none of settings.
     """
     told: dict[str, Any] = {
         "profiles": (*PROFILES, _STAND_IN),
@@ -109,7 +112,18 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
             "node_objects": False,
             "lease": {"name": "kube-scheduler"},
         }
+    for name, value in _own_settings(choices.scheduler_settings).items():
+        both = isinstance(value, dict) and isinstance(told.get(name), dict)
+        told[name] = {**told[name], **value} if both else value
     write_private(run.scheduler_settings, msgspec.json.encode(told))
+
+
+def _own_settings(path: Path | None) -> dict[str, Any]:
+    """What the user's file says and no more: defaults would take the place of what is written here."""
+    if path is None:
+        return {}
+    scheduler_settings.load(path)
+    return msgspec.yaml.decode(path.read_bytes()) or {}
 
 
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:

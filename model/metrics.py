@@ -201,7 +201,7 @@ SCHEDULER = MetricTable(
             _histogram(
                 "training_job_scheduling_duration_seconds",
                 "Time from a job's creation to its placement, result scheduled, or to its timeout, result timeout, by "
-                "its owner's kind, other where that is none of those known.",
+                "its owner's kind, of a TrainingJob by its jobType; other where that is none of those known.",
                 "queue",
                 "job_type",
                 "result",
@@ -253,7 +253,8 @@ SCHEDULER = MetricTable(
         _of_training(
             _histogram(
                 "training_job_completion_seconds",
-                "Time from a job's creation to its end, status succeeded or failed; jobs of the kinds controlled here.",
+                "Time from a job's creation to its end, status succeeded or failed: TrainingJobs by their jobType, "
+                "Volcano's Jobs as Job.",
                 "queue",
                 "job_type",
                 "status",

@@ -33,7 +33,7 @@ from model.fault import ConfigurationFault
 from model.queue import DEFAULT_QUEUE
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen
+from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen, PodGroupSeen
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.queue_statuses import QueueStatuses
 from scheduler.controllers.quota_profiles import QuotaProfiles
@@ -172,6 +172,7 @@ class Scheduler:
             kept.keeps,
             self.clock,
             policy=settings.jobs,
+            shortest_wait_seconds=settings.ageing.shortest_wait_seconds,
             finished=lambda job, status: self._completed(metrics, completion(job, status)),
         )
         asked = (cache, cycle, self.history, self.node_reports, self.clock)
@@ -193,6 +194,8 @@ class Scheduler:
             self.quota_profiles.saw_node(fact.change)
         elif isinstance(fact, ObjectSeen) and isinstance(fact.change.object, NodeMetric):
             self.node_objects.saw_metric(fact.change)
+        elif isinstance(fact, ObjectSeen | PodGroupSeen):
+            self.jobs.saw_group(fact.change)
         self.loop.enqueue(fact)
 
 

@@ -8,8 +8,11 @@ from typing import Any
 from kube.dialects.jobs import reading
 from kube.dialects.jobs.job_pods import JobPodObject, job_pod, owner
 from kube.dialects.jobs.reading import AnyJob
+from kube.dialects.jobs.volcano_command import target_uid, volcano_command
 from kube.informer import Change, ChangeKind
+from kube.objects import Metadata, VolcanoCommand
 from model.job.actions import EnsureObject, MadeKind
+from model.job.job import JobCommand
 from model.job.status import JobPod
 
 
@@ -21,6 +24,7 @@ class JobCache:
         self._sources: dict[str, AnyJob] = {}
         self._keys: dict[str, str] = {}
         self._pods: dict[str, dict[str, JobPod]] = {}
+        self._commands: dict[tuple[str, str], dict[str, JobCommand]] = {}
         self._made: dict[str, dict[tuple[MadeKind, str], EnsureObject]] = {}
 
     def saw_job(self, change: Change[Any]) -> None:
@@ -52,6 +56,24 @@ class JobCache:
         if key := self._keys.get(uid):
             self._add(key)
 
+    def saw_command(self, change: Change[VolcanoCommand]) -> None:
+        """Every change of a command; one about a job of another namespace is none of its."""
+        metadata, uid = change.object.metadata, target_uid(change.object)
+        known = self._commands.setdefault((metadata.namespace, uid), {})
+        if change.kind is ChangeKind.DELETED or not uid:
+            known.pop(metadata.uid, None)
+        else:
+            known[metadata.uid] = volcano_command(change.object)
+        if not known:
+            del self._commands[metadata.namespace, uid]
+        if key := self._keys.get(uid):
+            self._add(key)
+
+    def commands(self, source: AnyJob) -> tuple[JobCommand, ...]:
+        """Those about this job."""
+        metadata = source.metadata
+        return tuple(self._commands.get((metadata.namespace, metadata.uid), {}).values())
+
     def look_at_all(self) -> None:
         """Whatever jobs depend on may have changed."""
         for key in self._sources:
@@ -65,14 +87,29 @@ class JobCache:
         """Those that the job of that uid controls."""
         return tuple(self._pods.get(uid, {}).values())
 
+    def saw_gone(self, kind: MadeKind, metadata: Metadata) -> None:
+        """An object of that kind was deleted: the job for which it was made here gets it again."""
+        for uid in (each.uid for each in metadata.owner_references or ()):
+            # Whoever may write objects of another namespace may name any job as their owner.
+            key = self._keys.get(uid)
+            source = self._sources.get(key) if key else None
+            if key is None or source is None or source.metadata.namespace != metadata.namespace:
+                continue
+            if self._made.get(uid, {}).pop((kind, metadata.name), None) is not None:
+                self._add(key)
+
     def made(self, uid: str, action: EnsureObject) -> None:
-        """The object is there as `action` has it."""
+        """The object is there as `action` has it, or will be in a moment."""
         self._made.setdefault(uid, {})[action.kind, action.name] = action
+
+    def not_made(self, uid: str, action: EnsureObject) -> None:
+        """It could not be made after all."""
+        self._made.get(uid, {}).pop((action.kind, action.name), None)
 
     def forget_made(self, uid: str) -> None:
         """Of a job whose objects may not be there any more."""
         self._made.pop(uid, None)
 
     def is_made(self, uid: str, action: EnsureObject) -> bool:
-        """Whether this process made it so: what others do to it since is not seen."""
+        """Whether this process made it so, and has not heard that it was deleted."""
         return self._made.get(uid, {}).get((action.kind, action.name)) == action

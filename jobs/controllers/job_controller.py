@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import msgspec
 import structlog
 
 from jobs.controllers.job_cache import JobCache
@@ -18,11 +19,22 @@ from kube.client import KubeClient
 from kube.dialects.jobs import reading
 from kube.dialects.jobs.job_pods import JobPodObject
 from kube.dialects.jobs.reading import AnyJob
+from kube.dialects.jobs.volcano_command import RESOURCE as COMMANDS
 from kube.events import EventRecorder, ObjectRef
-from kube.informer import SOON_SECONDS, Change, Informer
+from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from kube.reconcile import Reconciler
 from model.fault import KubernetesFault
-from model.job.actions import CreatePod, DeleteJob, DeletePod, EnsureObject, JobAction, JobPlan, TellEvent
+from model.job.actions import (
+    CreatePod,
+    DeleteCommand,
+    DeleteJob,
+    DeletePod,
+    EnsureObject,
+    JobAction,
+    JobPlan,
+    MadeKind,
+    TellEvent,
+)
 from model.job.job import Job, JobDialect
 from model.job.labels import JOB_UID
 from model.job.status import JobPod, JobStatus
@@ -34,6 +46,7 @@ VOLCANO_DEFINITION = "jobs.batch.volcano.sh"
 _WORKERS = 8
 _WRITES = 16
 """Pods of one job that are being made, or deleted, at once."""
+_GROUPS = {objects.PodGroup: MadeKind.POD_GROUP, objects.VolcanoPodGroup: MadeKind.VOLCANO_POD_GROUP}
 _COUNTS_SECONDS = 1.0
 """How often a status is written that differs by counts alone: nobody decides by them."""
 
@@ -41,9 +54,15 @@ Finished = Callable[[Job, JobStatus], None]
 Decide = Callable[[Job, JobStatus, Iterable[JobPod], JobFacts, JobPolicy, float], JobPlan]
 
 
+class MadeObject(msgspec.Struct, frozen=True):
+    """The fields of an object made for a job that are looked at."""
+
+    metadata: objects.Metadata = objects.Metadata()
+
+
 class JobController:
     """`keeps` tells of a definition whether its objects are ours to act on; `finished` hears of each job that ends;
-    `decide` is the plan.
+    `decide` is the plan; `shortest_wait_seconds` as in JobFacts.
     """
 
     def __init__(
@@ -56,6 +75,7 @@ class JobController:
         clock: Callable[[], float],
         *,
         policy: JobPolicy | None = None,
+        shortest_wait_seconds: float = 0.0,
         finished: Finished = lambda job, status: None,
         decide: Decide = plan,
     ) -> None:
@@ -64,6 +84,7 @@ class JobController:
         self._keeps = keeps
         self._clock = clock
         self._policy = policy or JobPolicy()
+        self._shortest_wait_seconds = shortest_wait_seconds
         self._finished = finished
         self._decide = decide
         self._reconciler = Reconciler(self._reconcile, leading, self._failed, workers=_WORKERS)
@@ -76,6 +97,12 @@ class JobController:
         self._training = Informer(client, training, objects.TrainingJob, on_change=saw, undefined_seconds=soon)
         self._volcano = Informer(client, volcano, objects.VolcanoJob, on_change=saw, undefined_seconds=soon)
         self._pods = Informer(client, "v1/pods", JobPodObject, label_selector=JOB_UID, on_change=self._cache.saw_pod)
+        self._services = Informer(
+            client, "v1/services", MadeObject, label_selector=JOB_UID, on_change=self._saw_service
+        )
+        self._commands = Informer(
+            client, COMMANDS, objects.VolcanoCommand, on_change=self._cache.saw_command, undefined_seconds=soon
+        )
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._written: dict[str, float] = {}
         self._told: dict[str, str] = {}
@@ -93,6 +120,9 @@ class JobController:
                     group.create_task(informer.run())
                 for informer in informers:
                     await informer.synced.wait()
+            # Nothing waits for these: what a job needs is looked for when it is seen first, commands may come late.
+            group.create_task(self._services.run())
+            group.create_task(self._commands.run())
             group.create_task(self._reconciler.run())
 
     def progress(self, namespace: str, name: str) -> JobProgress | None:
@@ -100,6 +130,16 @@ class JobController:
         keys = (f"{dialect} {namespace}/{name}" for dialect in JobDialect)
         source = next((found for key in keys if (found := self._cache.source(key)) is not None), None)
         return job_progress(reading.job(source), reading.status(source)) if source is not None else None
+
+    def saw_group(self, change: Change[Any]) -> None:
+        """Every change of a PodGroup of either kind, by whoever follows them."""
+        kind = _GROUPS.get(type(change.object))
+        if kind is not None and change.kind is ChangeKind.DELETED:
+            self._cache.saw_gone(kind, change.object.metadata)
+
+    def _saw_service(self, change: Change[MadeObject]) -> None:
+        if change.kind is ChangeKind.DELETED:
+            self._cache.saw_gone(MadeKind.SERVICE, change.object.metadata)
 
     def _saw_class(self, change: Change[objects.PriorityClass]) -> None:
         """A class may be what jobs wait for."""
@@ -122,7 +162,8 @@ class JobController:
 
     def _planned(self, key: str, source: AnyJob) -> tuple[Job, JobStatus, JobPlan] | None:
         """None for a job about which we fail ourselves: it is set aside until it changes, and holds up no other."""
-        facts = JobFacts({each.metadata.name: each.value for each in self._classes.items.values()})
+        classes = {each.metadata.name: each.value for each in self._classes.items.values()}
+        facts = JobFacts(classes, self._shortest_wait_seconds, self._cache.commands(source))
         try:
             job, status, pods = reading.job(source), reading.status(source), self._cache.pods(source.metadata.uid)
             return job, status, self._decide(job, status, pods, facts, self._policy, self._clock())
@@ -171,6 +212,9 @@ class JobController:
                     await self._ensure(job, action)
                 case CreatePod() | DeletePod():
                     pods.append(action)
+                case DeleteCommand():
+                    await self._reconciler.led()
+                    await self._writer.delete_command(job, action)
                 case DeleteJob():
                     await self._reconciler.led()
                     await self._writer.delete_job(job)
@@ -181,8 +225,13 @@ class JobController:
         if self._cache.is_made(job.uid, action):
             return
         await self._reconciler.led()
-        await self._writer.ensure(job, action)
+        # Before the write: who deletes it at once may be heard of before the answer is.
         self._cache.made(job.uid, action)
+        try:
+            await self._writer.ensure(job, action)
+        except KubernetesFault:
+            self._cache.not_made(job.uid, action)
+            raise
 
     async def _together(self, job: Job, actions: Iterable[CreatePod | DeletePod]) -> None:
         """All are tried, whatever becomes of one; the first fault is raised then."""
@@ -239,5 +288,5 @@ def _about(source: AnyJob) -> ObjectRef:
 
 def _by_counts_alone(before: JobStatus, after: JobStatus) -> bool:
     """Whether nothing differs that decides anything, or that people wait for."""
-    decisive = ("phase", "run", "floors", "failures", "evictions", "scale", "reason", "events")
+    decisive = ("phase", "run", "floors", "failures", "evictions", "scale", "reason", "events", "command")
     return all(getattr(before, name) == getattr(after, name) for name in decisive)

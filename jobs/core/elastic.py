@@ -1,11 +1,12 @@
 """How many pods an elastic job has: it begins with its minimum, and grows by a step while there is room.
 
 Whether there is room the scheduler says: pods above the minimum for which it finds no node are given up, and tried
-again after the cool-down.
+again after the cool-down. Where others take pods above the minimum away, the job goes on with fewer, by whole steps.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -27,7 +28,24 @@ def resized(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, now: 
         return status
     changed = status.scale.get(task.name) is not None or wanted != elastic.minimum
     at = now if changed else status.scaled_seconds
-    return msgspec.structs.replace(status, scale={**status.scale, task.name: wanted}, scaled_seconds=at)
+    scale = {**status.scale, task.name: wanted}
+    return msgspec.structs.replace(status, scale=scale, scaled_seconds=at, shrunk=False)
+
+
+def shrunk(job: Job, status: JobStatus, found: Roster, now: float) -> JobStatus | None:
+    """The same without the pods at its end that others took away; None where there are none, or it does not run."""
+    elastic = job.elastic
+    if elastic is None or status.phase is not JobPhase.RUNNING:
+        return None
+    pods = (pod for member, pod in found.current.items() if member.task == elastic.task)
+    last = max((pod.member.index for pod in pods if not pod.evicted), default=-1) + 1
+    there = size_now(status, elastic)
+    if max(last, elastic.minimum) >= there:
+        return None
+    steps = math.ceil((there - last) / elastic.down_step)
+    wanted = max(elastic.minimum, there - steps * elastic.down_step)
+    scale = {**status.scale, elastic.task: wanted}
+    return msgspec.structs.replace(status, scale=scale, scaled_seconds=now, shrunk=True)
 
 
 def next_seconds(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, now: float) -> float:
@@ -37,7 +55,7 @@ def next_seconds(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, 
         return 0.0
     waiting = [pod.created_seconds + policy.no_room_seconds for pod in _homeless(elastic, found)]
     if size_now(status, elastic) < elastic.maximum:
-        waiting.append(_rested(status) + elastic.up_cooldown_seconds)
+        waiting.append(_rested(elastic, status))
     return min((at - now for at in waiting if at > now), default=0.0)
 
 
@@ -54,13 +72,15 @@ def _wanted(elastic: ElasticPolicy, status: JobStatus, found: Roster, there: int
     if any(now >= pod.created_seconds + policy.no_room_seconds for pod in homeless):
         return _with_nodes(elastic, found, homeless)
     settled = not homeless and not found.missing and all(pod.node for pod in found.current.values())
-    if settled and there < elastic.maximum and now >= _rested(status) + elastic.up_cooldown_seconds:
+    if settled and there < elastic.maximum and now >= _rested(elastic, status):
         return min(there + elastic.up_step, elastic.maximum)
     return there
 
 
-def _rested(status: JobStatus) -> float:
-    return max(status.scaled_seconds, status.since_seconds)
+def _rested(elastic: ElasticPolicy, status: JobStatus) -> float:
+    """When it may grow again: after it was made to shrink both rests are over."""
+    rest = max(elastic.up_cooldown_seconds, elastic.down_cooldown_seconds if status.shrunk else 0.0)
+    return max(status.scaled_seconds, status.since_seconds) + rest
 
 
 def _homeless(elastic: ElasticPolicy, found: Roster) -> tuple[JobPod, ...]:

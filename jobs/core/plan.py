@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from jobs.core import conditions, elastic, restart, rules
+from jobs.core import commands, conditions, elastic, restart, rules
 from jobs.core.ending import ending
 from jobs.core.group_body import pod_group
 from jobs.core.members import Roster, counts, roster
@@ -21,7 +21,8 @@ from jobs.core.policy import JobFacts, JobPolicy
 from jobs.core.priority import PriorityName, priority_class
 from jobs.core.shared_objects import shared_objects
 from jobs.core.transitions import Cause, following
-from model.job.actions import CreatePod, DeleteJob, DeletePod, JobAction, JobPlan
+from jobs.core.waiting import told_wait
+from model.job.actions import CreatePod, DeleteJob, DeletePod, JobAction, JobPlan, TellEvent
 from model.job.job import Job, RuleAction
 from model.job.status import Allocation, JobPhase, JobPod, JobStatus
 from model.resources import ResourceVector
@@ -40,23 +41,25 @@ def plan(
     """`now` is Unix time; the status has whole seconds."""
     if job.leaving:
         return JobPlan(status)
-    pods, second = tuple(pods), float(math.floor(now))
+    job, pods, second = told_wait(job, facts), tuple(pods), float(math.floor(now))
     named = priority_class(job, facts)
     found = roster(job, status, pods)
     # A class that is gone keeps new pods from being made; those that run need none.
     blocked = named.problem if status.phase is JobPhase.PENDING and not found.pods else ""
     problem = job.problem or blocked
     # 1 which phase follows, and why
-    after = status if problem else _advanced(job, status, found, second)
+    order = None if problem else commands.due(job, status, facts)
+    after = _ordered(order, second) if order else status if problem else _advanced(job, status, found, second)
     # 2 how many pods it is to have
     after = elastic.resized(job, after, found, policy, second)
     # 3 what is told of it
     found = roster(job, after, pods)
     after = _told(job, status, after, found, problem, policy, second)
-    events = tuple(conditions.events(job, status, after))
+    events = [*conditions.events(job, status, after), *_ignored(order)]
     # 4 what is to be made and deleted
     actions = () if problem else tuple(_actions(job, after, found, named, now))
-    return JobPlan(after, (*events, *actions), _again(job, after, found, policy, now))
+    done = commands.obeyed(after, facts)
+    return JobPlan(after, (*events, *actions, *done), _again(job, after, found, policy, now))
 
 
 def _advanced(job: Job, status: JobStatus, found: Roster, now: float) -> JobStatus:
@@ -72,6 +75,19 @@ def _advanced(job: Job, status: JobStatus, found: Roster, now: float) -> JobStat
     if phase is JobPhase.SUSPENDED and status.reason != Cause.ABORTED and not job.suspend:
         return _entered(status, Cause.RESUMED, "", now)
     return status
+
+
+def _ordered(order: commands.Order, now: float) -> JobStatus:
+    """As a command has it; one that changes nothing is noted all the same."""
+    if order.cause is None:
+        return order.status
+    return _entered(order.status, order.cause, f"command {order.command.name}", now)
+
+
+def _ignored(order: commands.Order | None) -> Iterator[TellEvent]:
+    told = commands.told(order) if order is not None else None
+    if told is not None:
+        yield told
 
 
 def _left(job: Job, status: JobStatus, found: Roster) -> bool:
@@ -103,6 +119,9 @@ def _judged(job: Job, status: JobStatus, found: Roster, told: rules.Verdict, now
     if told.action is None:
         went = [member for member, pod in found.current.items() if pod.evicted]
         replaced = restart.of_members(restart.counted(job, status, happening), went)
+        smaller = elastic.shrunk(job, replaced, found, now)
+        if smaller is not None:
+            return msgspec.structs.replace(smaller, message=happening.text)
         return _entered(replaced, Cause.MAKING_PODS, happening.text, now)
     if told.action in _CAUSES:
         return _entered(status, _CAUSES[told.action], happening.text, now)

@@ -66,7 +66,8 @@ def _labels(job: Job, status: JobStatus, member: Member) -> dict[str, str]:
     }
     queue = job.group.queue
     if job.id.dialect is JobDialect.TRAINING:
-        return {**own, **({labels.QUEUE: queue} if queue else {}), labels.POD_GROUP: group_name(job)}
+        kind = {labels.JOB_TYPE: job.framework.value} if job.framework is not None else {}
+        return {**own, **kind, **({labels.QUEUE: queue} if queue else {}), labels.POD_GROUP: group_name(job)}
     volcano = {labels.VOLCANO_TASK: member.task, labels.VOLCANO_INDEX: str(member.index)}
     return {**own, **selector(job), **volcano, labels.VOLCANO_QUEUE: queue}
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from model.job.job import JobCommand
+
 
 class JobPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How jobs are run."""
@@ -34,6 +36,10 @@ class JobPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobFacts(msgspec.Struct, frozen=True):
-    """What is known beside the job and its pods: the PriorityClasses of the cluster by name, with their values."""
+    """What is known beside the job and its pods: the PriorityClasses of the cluster by name, with their values; as how
+    long the shortest wait counts after which work goes before others; and commands about the job, whose uids differ.
+    """
 
     classes: Mapping[str, int] = {}
+    shortest_wait_seconds: float = 0.0
+    commands: tuple[JobCommand, ...] = ()

@@ -12,10 +12,12 @@
 | | all pods have ended, well or not | Succeeded, Failed |
 | | the failure that is one too many | Failed |
 | Restarting | no pod is left | Pending |
-| | suspended by its field | Suspending |
+| | suspended by its field, or by a command | Suspending |
 | Suspending | no pod is left | Suspended |
-| Suspended | resumed by its field | Pending |
+| Suspended | resumed by its field, or by a command | Pending |
 | Completing, Terminating | no pod runs | Succeeded, Terminated |
+
+Whatever a rule does a command may do, too.
 """
 
 from __future__ import annotations
@@ -62,7 +64,11 @@ TRANSITIONS: Mapping[JobPhase, Mapping[Cause, JobPhase]] = {
     JobPhase.PENDING: _WHILE_ACTIVE,
     JobPhase.QUEUED: _WHILE_ACTIVE,
     JobPhase.RUNNING: _WHILE_ACTIVE,
-    JobPhase.RESTARTING: {Cause.PODS_GONE: JobPhase.PENDING, Cause.SUSPENDED: JobPhase.SUSPENDING},
+    JobPhase.RESTARTING: {
+        Cause.PODS_GONE: JobPhase.PENDING,
+        Cause.SUSPENDED: JobPhase.SUSPENDING,
+        Cause.ABORTED: JobPhase.SUSPENDING,
+    },
     JobPhase.SUSPENDING: {Cause.PODS_GONE: JobPhase.SUSPENDED},
     JobPhase.SUSPENDED: {Cause.RESUMED: JobPhase.PENDING},
     JobPhase.COMPLETING: {Cause.PODS_GONE: JobPhase.SUCCEEDED},

@@ -11,9 +11,10 @@ import msgspec
 from kube import objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.jobs.reading import RESOURCES
+from kube.dialects.jobs.volcano_command import RESOURCE as COMMANDS
 from kube.mergepatch import merge_patch
 from model.fault import KubernetesFault
-from model.job.actions import CreatePod, DeletePod, EnsureObject, MadeKind
+from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject, MadeKind
 from model.job.job import Job
 
 _RESOURCES = {
@@ -57,11 +58,10 @@ class KubernetesJobWriter:
 
     async def delete_pod(self, job: Job, action: DeletePod) -> None:
         """With its uid, so that the pod of the next run is never hit."""
-        try:
-            await self._client.delete(path_of(_PODS, namespace=job.id.namespace, name=action.name), uid=action.uid)
-        except KubernetesFault as fault:
-            if fault.status not in (_CONFLICT, _NOT_FOUND):
-                raise
+        await self._delete(path_of(_PODS, namespace=job.id.namespace, name=action.name), action.uid)
+
+    async def delete_command(self, job: Job, action: DeleteCommand) -> None:
+        await self._delete(path_of(COMMANDS, namespace=job.id.namespace, name=action.name), action.uid)
 
     async def ensure(self, job: Job, action: EnsureObject) -> None:
         """Keys are made where none are: whose they are is not asked of a Secret, since nobody may read those."""
@@ -75,9 +75,12 @@ class KubernetesJobWriter:
             await self._client.patch(path, action.changes, PatchKind.MERGE)
 
     async def delete_job(self, job: Job) -> None:
+        path = path_of(RESOURCES[job.id.dialect], namespace=job.id.namespace, name=job.id.name)
+        await self._delete(path, job.uid)
+
+    async def _delete(self, path: str, uid: str) -> None:
         try:
-            path = path_of(RESOURCES[job.id.dialect], namespace=job.id.namespace, name=job.id.name)
-            await self._client.delete(path, uid=job.uid)
+            await self._client.delete(path, uid=uid)
         except KubernetesFault as fault:
             if fault.status not in (_CONFLICT, _NOT_FOUND):
                 raise

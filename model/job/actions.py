@@ -50,6 +50,13 @@ class DeleteJob(msgspec.Struct, frozen=True, tag=True):
     """Delete the job itself, which has ended and whose time is over."""
 
 
+class DeleteCommand(msgspec.Struct, frozen=True, tag=True):
+    """Delete this very command, which was obeyed."""
+
+    name: str
+    uid: str
+
+
 class TellEvent(msgspec.Struct, frozen=True, tag=True):
     """An Event on the job."""
 
@@ -58,7 +65,7 @@ class TellEvent(msgspec.Struct, frozen=True, tag=True):
     warning: bool = False
 
 
-JobAction = CreatePod | DeletePod | EnsureObject | DeleteJob | TellEvent
+JobAction = CreatePod | DeletePod | EnsureObject | DeleteJob | DeleteCommand | TellEvent
 
 
 class JobPlan(msgspec.Struct, frozen=True):

@@ -87,6 +87,19 @@ class LifecycleRule(msgspec.Struct, frozen=True):
     timeout_seconds: float = 0.0
 
 
+class JobCommand(msgspec.Struct, frozen=True):
+    """What somebody orders of a job once; `name` and `uid` are the order's object, `text` is how it names the action.
+
+    `action` is None for one that is not known.
+    """
+
+    name: str
+    uid: str
+    given_seconds: float = 0.0
+    action: RuleAction | None = None
+    text: str = ""
+
+
 class TaskDependency(msgspec.Struct, frozen=True):
     """A task's pods are made once `every` one, or any, of the named tasks has its minimum running or done."""
 
@@ -109,7 +122,9 @@ class JobTask(msgspec.Struct, frozen=True):
 
 
 class ElasticPolicy(msgspec.Struct, frozen=True):
-    """The job has `minimum` to `maximum` pods of its task `task`; grows and shrinks by a step, then rests."""
+    """The job has `minimum` to `maximum` pods of its task `task`; grows and shrinks by a step, then rests: before it
+    grows for `up_cooldown_seconds`, after others took pods away for `down_cooldown_seconds` at least.
+    """
 
     task: str
     minimum: int

@@ -145,9 +145,11 @@ class JobStatus(msgspec.Struct, frozen=True):
 
     `run` grows with each restart; pods of a run below that of `floors` for them do not count and are deleted: its keys
     are the job (``), a task (`worker`) and a member (`worker-2`). `failures` and `evictions` are restarts by cause.
-    `scale` is how many pods an elastic task has now, by task, `scaled_seconds` since when. `running_seconds` is the
+    `scale` is how many pods an elastic task has now, by task, `scaled_seconds` since when, `shrunk` whether others took
+    some away then. `running_seconds` is the
     time spent running before `since_seconds`, when the phase began. `began_seconds` is when it ran first,
     `queued_seconds` since when it waits. `passed` are its phases so far, the last ones, where its kind tells them.
+    `command` is the uid of the command that was obeyed last.
     """
 
     phase: JobPhase = JobPhase.PENDING
@@ -161,6 +163,7 @@ class JobStatus(msgspec.Struct, frozen=True):
     tasks: Mapping[str, TaskCounts] = {}
     scale: Mapping[str, int] = {}
     scaled_seconds: float = 0.0
+    shrunk: bool = False
     began_seconds: float = 0.0
     ended_seconds: float = 0.0
     queued_seconds: float = 0.0
@@ -169,6 +172,7 @@ class JobStatus(msgspec.Struct, frozen=True):
     conditions: tuple[JobCondition, ...] = ()
     passed: tuple[PassedPhase, ...] = ()
     events: tuple[JobEvent, ...] = ()
+    command: str = ""
 
     @property
     def counts(self) -> TaskCounts:

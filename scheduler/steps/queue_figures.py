@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+from model.job.labels import JOB_TYPE
 from model.metrics import QUEUE_ROWS, MetricSample
 from model.placement import EvictionPlan
 from model.pod.pod import Pod
@@ -17,6 +18,7 @@ from scheduler.steps.turn import EndedWait
 _LENGTH, _UTILISATION, _DEVIATION = QUEUE_ROWS
 _NO_OWNER = "Pod"
 _OTHER = "other"
+_TRAINING = "TrainingJob"
 _JOB_TYPES = frozenset(
     {
         *("DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"),
@@ -58,11 +60,16 @@ def queue_figures(quota: Quota, waiting: Iterable[Candidate]) -> Mapping[str, Se
 
 
 def ended(candidate: Candidate, pod: Pod | None, result: str, now: float) -> EndedWait:
-    """`pod` is one of the job's, whose owner is its type, `other` where that is none of those known."""
+    """`pod` is one of the job's."""
     workload = candidate.workload
+    return EndedWait(workload.queue, _job_type(pod), result, now - workload.created_seconds, workload.gang is not None)
+
+
+def _job_type(pod: Pod | None) -> str:
+    """Its owner's kind, of a TrainingJob its framework; `other` where that is none of those known."""
     owner = pod.owner_kind if pod is not None and pod.owner_kind else _NO_OWNER
-    job_type = owner if owner in _JOB_TYPES else _OTHER
-    return EndedWait(workload.queue, job_type, result, now - workload.created_seconds, workload.gang is not None)
+    told = pod.labels.get(JOB_TYPE, owner) if pod is not None and owner == _TRAINING else owner
+    return told if told in _JOB_TYPES else _OTHER
 
 
 def losses(plan: EvictionPlan) -> Iterator[tuple[str, Reason]]:

@@ -165,3 +165,52 @@ def test_what_an_annotation_claims_is_not_written(
     late = limits(cluster, "late")
     assert (late["cpu/cpu.cfs_quota_us"], late["memory/memory.limit_in_bytes"]) == ("10000", str(64 << 20))
     cluster.kubectl("delete", "pod", "marker", "late", "--wait=true")
+
+
+TRAIN = """
+apiVersion: sublet.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: anns}
+spec:
+  jobType: PyTorchJob
+  resources: {minReplicas: 1, replicaResources: {cpu: 10m, memory: 16Mi}}
+  template: {spec: {containers: [{name: main, image: any, command: ["true"]}]}}
+"""
+MAY = {
+    "patch trainingjobs.sublet.dev": "yes",
+    "create podgroups.scheduling.sigs.k8s.io": "yes",
+    "create jobs.batch.volcano.sh": "yes",
+    "create commands.bus.volcano.sh": "yes",
+    "list elasticquotas.scheduling.sigs.k8s.io": "yes",
+    "patch elasticquotas.scheduling.sigs.k8s.io": "no",
+    "patch trainingjobs.sublet.dev/status": "no",
+    "list queues.sublet.dev": "no",
+}
+"""Queues are no namespace's: their readers are bound for the whole cluster."""
+
+
+def test_an_editor_runs_jobs(cluster: RunningCluster, ann: Editor) -> None:
+    """With nothing but ClusterRole `edit` in the namespace: she makes one, sees it run, and deletes it."""
+    cluster.kubectl("apply", "-k", "deploy/crds/optional/sublet")
+    assert until(lambda: "created" in ann.kubectl("create", "-f", "-", text=TRAIN), 20)
+    phase = ("get", "trainingjob", "anns", "-o", "jsonpath={.status.phase}")
+    assert until(lambda: ann.kubectl(*phase) == "Succeeded", 60), ann.kubectl(
+        "get", "trainingjob", "anns", "-o", "yaml"
+    )
+    assert "deleted" in ann.kubectl("delete", "trainingjob", "anns")
+
+
+@pytest.mark.parametrize(("right", "answer"), MAY.items(), ids=MAY)
+def test_what_an_editor_may(ann: Editor, right: str, answer: str) -> None:
+    """Jobs and gangs of the namespace, of whichever kind; not what all namespaces share."""
+    verb, _, kind = right.partition(" ")
+    kind, _, subresource = kind.partition("/")
+    asked = ("auth", "can-i", verb, kind, *((f"--subresource={subresource}",) if subresource else ()))
+    assert ann.kubectl(*asked, "-n", "default").splitlines()[-1] == answer
+
+
+def test_a_reader_of_the_whole_cluster_sees_queues(cluster: RunningCluster) -> None:
+    cluster.kubectl("create", "clusterrolebinding", "bob", "--clusterrole=view", "--serviceaccount=default:bob")
+    for right, answer in {"list queues.sublet.dev": "yes", "create trainingjobs.sublet.dev": "no"}.items():
+        asked = ("auth", "can-i", *right.split(), "--as", "system:serviceaccount:default:bob")
+        assert cluster.kubectl(*asked, check=False).strip() == answer

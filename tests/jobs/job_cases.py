@@ -9,8 +9,19 @@ import msgspec
 
 from jobs.core.plan import plan
 from jobs.core.policy import JobFacts, JobPolicy
-from model.job.actions import CreatePod, DeleteJob, DeletePod, EnsureObject, JobPlan, TellEvent
-from model.job.job import GroupTerms, Job, JobDialect, JobId, JobTask, LifecycleRule, Member, PodEvent, RuleAction
+from model.job.actions import CreatePod, DeleteCommand, DeleteJob, DeletePod, EnsureObject, JobPlan, TellEvent
+from model.job.job import (
+    GroupTerms,
+    Job,
+    JobCommand,
+    JobDialect,
+    JobId,
+    JobTask,
+    LifecycleRule,
+    Member,
+    PodEvent,
+    RuleAction,
+)
 from model.job.labels import JOB_RUN
 from model.job.status import JobPhase, JobPod, JobStatus, PodPhase, TaskCounts
 
@@ -88,6 +99,7 @@ class Cluster:
         self.objects: dict[str, EnsureObject] = {}
         self.created: list[tuple[str, int]] = []
         self.deleted = False
+        self.commands: dict[str, JobCommand] = {}
         self.now = NOW
         self.budget = 1 << 30
         self._serial = 0
@@ -99,7 +111,8 @@ class Cluster:
 
     def look(self) -> JobPlan:
         """One turn of a controller that knows nothing but what is here."""
-        wanted = plan(self.job, self.status, tuple(self.pods.values()), FACTS, POLICY, self.now)
+        facts = JobFacts(commands=tuple(self.commands.values()))
+        wanted = plan(self.job, self.status, tuple(self.pods.values()), facts, POLICY, self.now)
         if wanted.status != self.status:
             self._write()
             self.status = wanted.status
@@ -126,11 +139,18 @@ class Cluster:
                 if self.objects.get(name) != action:
                     self._write()
                     self.objects[name] = action
+            case DeleteCommand(name=name, uid=uid):
+                self._write()
+                assert self.commands.pop(name).uid == uid
             case DeleteJob():
                 self._write()
                 self.deleted = True
             case TellEvent():
                 pass
+
+    def order(self, action: RuleAction | None, name: str = "c1") -> None:
+        """Somebody gives a command."""
+        self.commands[name] = JobCommand(name, f"uid-{name}", self.now, action, action.value if action else "Dance")
 
     def change(self, name: str, **fields: Any) -> None:
         self.pods[name] = msgspec.structs.replace(self.pods[name], **fields)

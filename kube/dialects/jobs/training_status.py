@@ -59,6 +59,7 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
     floors: dict[str, Count] = {}
     queued_time: Time | None = None
     seconds: Count = 0
+    shrunk: bool = False
 
 
 class _Training(msgspec.Struct, frozen=True, rename="camel"):
@@ -94,6 +95,7 @@ def read_status(raw: object) -> JobStatus:
         tasks={name: counts_of(counts) for name, counts in told.replica_statuses.items()},
         scale=told.scale,
         scaled_seconds=unix_seconds(told.last_scale_time),
+        shrunk=told.run.shrunk,
         began_seconds=unix_seconds(told.start_time),
         ended_seconds=unix_seconds(told.end_time),
         queued_seconds=unix_seconds(told.run.queued_time),
@@ -138,6 +140,7 @@ def written_status(status: JobStatus) -> dict[str, Any]:
             "floors": dict(status.floors),
             "queuedTime": time_text(status.queued_seconds),
             "seconds": int(status.running_seconds),
+            "shrunk": status.shrunk or None,
         },
         "failures": status.failures,
         "evictions": status.evictions,

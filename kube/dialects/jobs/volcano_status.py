@@ -46,6 +46,7 @@ class _Notes(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     queued: int = 0
     seconds: int = 0
     conditions: list[JobCondition] = []
+    command: str = ""
 
 
 class _State(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,6 +93,7 @@ def read_status(raw: object) -> JobStatus:
         queued_seconds=float(notes.queued),
         running_seconds=float(notes.seconds),
         conditions=tuple(notes.conditions),
+        command=notes.command,
         passed=tuple(PassedPhase(each.status, unix_seconds(each.last_transition_time)) for each in told.conditions),
     )
 
@@ -112,6 +114,7 @@ def written_status(job: Job, status: JobStatus) -> dict[str, Any]:
         queued=int(status.queued_seconds),
         seconds=int(status.running_seconds),
         conditions=list(status.conditions),
+        command=status.command,
     )
     told = {
         "state": {"phase": phase, "reason": status.reason, "message": status.message, "lastTransitionTime": since},

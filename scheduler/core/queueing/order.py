@@ -1,12 +1,13 @@
 """The order of what waits: a tournament down the tree of queues, with exact arithmetic.
 
 At each queue that has others below it these are compared by the workload that would go next from each, its head; the
-first difference decides: the head is past its deadline · the queue would borrow for it, later · weighted dominant share
-of the queue (used + nominated) · the head's own key · the queue's name. A workload's own key: priority with the points
-for its age, higher first · bound in part, or its room is being freed · time eligible · uid. A gang that is bound in
-part has the most points at once: until it is whole it holds room that nobody uses. A queue of order StrictFIFO goes by
-time eligible alone. With a single queue there is nothing to compare, which leaves priority, then first come first
-served. The share is DRF's (Ghodsi et al., NSDI 2011).
+first difference decides: the head is past its deadline, and has waited for as long as any must · the queue would borrow
+for it, later · weighted dominant share of the queue (used + nominated) · the head's own key · the queue's name. A
+workload's own key: past its deadline · priority with the points for its age, higher first · bound in part, or its room
+is being freed · time eligible · uid. A gang that is bound in part has the most points at once: until it is whole it
+holds room that nobody uses. A queue of order StrictFIFO goes by time eligible alone. With a single queue there is
+nothing to compare, which leaves the deadline, priority, then first come first served. The share is DRF's (Ghodsi et
+al., NSDI 2011).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["NO_AGEING", "AgeingPolicy", "HeadKey", "Ranking", "Tournament", "in_
 
 
 class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Points of priority that waiting earns: for the order alone, never for preemption."""
+    """What waiting earns, for the order alone, never for preemption: points of priority, and the deadline's right."""
 
     points_per_minute: Annotated[
         float,
@@ -49,6 +50,17 @@ class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 100
 
+    shortest_wait_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=31_536_000,
+            description="A deadline that a gang or a job names (maxWaitTime, volcano.sh/sla-waiting-time) counts as at "
+            "least so long: past it the work goes before that of any queue and priority, and whoever may make pods may "
+            "name one of a second.",
+        ),
+    ] = 600.0
+
     @property
     def most(self) -> int:
         """What waiting can earn at all."""
@@ -62,7 +74,7 @@ class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return earned if earned < self.most_points else self.most_points
 
 
-NO_AGEING = AgeingPolicy(points_per_minute=0.0)
+NO_AGEING = AgeingPolicy(points_per_minute=0.0, shortest_wait_seconds=0.0)
 
 
 class Ranking(msgspec.Struct, frozen=True):
@@ -76,7 +88,7 @@ class Ranking(msgspec.Struct, frozen=True):
         """The key without the share, which all workloads of a queue have in common; smaller goes first."""
         workload = candidate.workload
         eligible, deadline, now = workload.eligible_seconds, workload.deadline_seconds, self.now
-        on_time = deadline is None or deadline > now
+        on_time = deadline is None or max(deadline, eligible + self.ageing.shortest_wait_seconds) > now
         if workload.gang is not None and candidate.begun:
             return (on_time, -workload.priority - self.ageing.most, False, eligible, workload.uid)
         points = self.ageing.points(now - eligible)

@@ -52,6 +52,7 @@ NOT_REACHED = {
             "create podgroups.scheduling.volcano.sh",
             "create secrets",
             "create services",
+            "delete commands.bus.volcano.sh",
             "delete jobs.batch.volcano.sh",
             "delete trainingjobs.sublet.dev",
             "get configmaps",

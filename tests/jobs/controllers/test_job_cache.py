@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from jobs.controllers.job_cache import JobCache
 from kube.dialects.jobs.job_pods import JobPodObject
 from kube.informer import Change, ChangeKind
-from kube.objects import Metadata, TrainingJob, VolcanoJob
+from kube.objects import Metadata, OwnerReference, TrainingJob, VolcanoCommand, VolcanoJob
 from model.job.actions import EnsureObject, MadeKind
 
 KEY = "TrainingJob ml/train"
@@ -29,6 +30,11 @@ def pod(name: str = "train-w-0", owner: str = "u1") -> JobPodObject:
 
 def train(uid: str = "u1") -> TrainingJob:
     return TrainingJob(Metadata(name="train", namespace="ml", uid=uid))
+
+
+def made_for(uid: str, name: str = "train", namespace: str = "ml") -> Metadata:
+    owners = [OwnerReference(name="train", uid=uid, controller=True)]
+    return Metadata(name=name, namespace=namespace, owner_references=owners)
 
 
 def test_pods_before_their_job() -> None:
@@ -70,3 +76,52 @@ def test_kinds_of_one_name_are_two() -> None:
     told.clear()
     cache.look_at_all()
     assert told == [KEY, "Job.batch.volcano.sh ml/train"]
+
+
+GONE: dict[str, tuple[MadeKind, Metadata, bool]] = {
+    "what was made for it": (MadeKind.SERVICE, made_for("u1"), True),
+    "another kind of that name": (MadeKind.POD_GROUP, made_for("u1"), False),
+    "another name": (MadeKind.SERVICE, made_for("u1", "other"), False),
+    "another job's": (MadeKind.SERVICE, made_for("u2"), False),
+    "one of another namespace that claims to be": (MadeKind.SERVICE, made_for("u1", namespace="elsewhere"), False),
+}
+
+
+@pytest.mark.parametrize(("kind", "metadata", "again"), GONE.values(), ids=GONE)
+def test_what_is_deleted_is_made_again(kind: MadeKind, metadata: Metadata, again: bool) -> None:
+    """The job is looked at, and its object counts as missing; another's object is no matter."""
+    told: list[str] = []
+    cache = JobCache(told.append)
+    service = EnsureObject(MadeKind.SERVICE, "train", {})
+    cache.saw_job(saw(ChangeKind.ADDED, train()))
+    cache.made("u1", service)
+    told.clear()
+    cache.saw_gone(kind, metadata)
+    assert (told == [KEY], not cache.is_made("u1", service)) == (again, again)
+
+
+def test_what_could_not_be_made() -> None:
+    cache = JobCache(lambda key: None)
+    service = EnsureObject(MadeKind.SERVICE, "train", {})
+    cache.made("u1", service)
+    cache.not_made("u1", service)
+    assert not cache.is_made("u1", service)
+
+
+def command(uid: str = "c1", target: str = "u3", namespace: str = "ml") -> VolcanoCommand:
+    about = OwnerReference("batch.volcano.sh/v1alpha1", "Job", "train", target)
+    return VolcanoCommand(Metadata(name=uid, namespace=namespace, uid=uid), "AbortJob", about)
+
+
+def test_commands_are_of_their_job() -> None:
+    """By its uid, in its namespace; whoever may write in another one says nothing to it."""
+    told: list[str] = []
+    cache, source = JobCache(told.append), VolcanoJob(Metadata(name="train", namespace="ml", uid="u3"))
+    cache.saw_command(saw(ChangeKind.ADDED, command()))
+    cache.saw_command(saw(ChangeKind.ADDED, command("c2", target="u4")))
+    cache.saw_command(saw(ChangeKind.ADDED, command("c3", namespace="elsewhere")))
+    cache.saw_job(saw(ChangeKind.ADDED, source))
+    assert [each.uid for each in cache.commands(source)] == ["c1"]
+    told.clear()
+    cache.saw_command(saw(ChangeKind.DELETED, command()))
+    assert (told, cache.commands(source)) == (["Job.batch.volcano.sh ml/train"], ())

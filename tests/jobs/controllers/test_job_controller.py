@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 import yaml
@@ -16,9 +17,11 @@ from jobs.controllers.job_controller import VOLCANO_DEFINITION, JobController
 from jobs.core.plan import plan
 from jobs.core.policy import JobPolicy
 from jobs.edge.job_writer import KubernetesJobWriter
+from kube import objects
 from kube.client import KubeClient
 from kube.events import EventRecorder
-from model.job.actions import CreatePod, DeletePod, EnsureObject
+from kube.informer import Informer
+from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject
 from model.job.job import Job
 from model.job.status import JobStatus
 
@@ -28,6 +31,7 @@ CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TRAINING = "/apis/sublet.dev/v1alpha1/namespaces/default/trainingjobs"
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
 TEMPLATE = {"spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "image"}]}}
@@ -73,6 +77,9 @@ class Killer:
     async def delete_job(self, job: Job) -> None:
         await self._one(self._inner.delete_job(job))
 
+    async def delete_command(self, job: Job, action: DeleteCommand) -> None:
+        await self._one(self._inner.delete_command(job, action))
+
 
 class Rig:
     """A cluster with the definitions of jobs, and requests against it."""
@@ -84,7 +91,12 @@ class Rig:
         self.asked: list[str] = []
         self.finished: list[tuple[str, str]] = []
         cluster.request("POST", DEFINITIONS, POD_GROUP_CRD)
-        for file in ("sublet/trainingjobs.yaml", "volcano/jobs.yaml", "volcano/podgroups.yaml"):
+        for file in (
+            "sublet/trainingjobs.yaml",
+            "volcano/jobs.yaml",
+            "volcano/podgroups.yaml",
+            "volcano/commands.yaml",
+        ):
             cluster.request("POST", DEFINITIONS, yaml.safe_load((CRDS / file).read_text()))
 
     def controller(self, writer: Any = None, policy: JobPolicy | None = None, decide: Any = plan) -> JobController:
@@ -281,5 +293,76 @@ def test_an_error_about_one_job_holds_up_no_other(cluster: Cluster) -> None:
             await rig.train()
             await rig.until(lambda: _three(rig))
             assert all(name.startswith("train-worker-") for name in await rig.pods())
+
+    play(cluster, working)
+
+
+async def _group_deletions(rig: Rig, controller: JobController) -> None:
+    """Tells the controller of PodGroups as the scheduler's own watch does."""
+    informer = Informer(rig.client, GROUPS, objects.PodGroup, on_change=controller.saw_group)
+    await informer.run()
+
+
+def test_what_is_deleted_comes_back_while_the_job_runs(cluster: Cluster) -> None:
+    """Its Service and its PodGroup, without a restart."""
+    paths = {
+        "service": "/api/v1/namespaces/default/services/train",
+        "group": "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups",
+    }
+
+    async def working(rig: Rig) -> None:
+        controller = rig.controller()
+        async with Running(controller), asyncio.TaskGroup() as group:
+            following = group.create_task(_group_deletions(rig, controller))
+            await rig.train()
+            await rig.until(lambda: _three(rig))
+            (made,) = (await rig.call("GET", paths["group"]))["items"]
+            before = {paths["service"]: await rig.call("GET", paths["service"])}
+            before[f"{paths['group']}/{made['metadata']['name']}"] = made
+            for path, found in before.items():
+                await rig.call("DELETE", path)
+
+                async def back(path: str = path, uid: str = found["metadata"]["uid"]) -> bool:
+                    try:
+                        return bool((await rig.call("GET", path))["metadata"]["uid"] != uid)
+                    except HTTPError:
+                        return False
+
+                await rig.until(back, 10.0)
+            assert (await rig.status())["run"]["number"] == 0
+            following.cancel()
+
+    play(cluster, working)
+
+
+def test_a_command_is_obeyed_and_goes(cluster: Cluster) -> None:
+    """As vcctl suspends a Job of Volcano, and resumes it."""
+    commands = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
+
+    async def working(rig: Rig) -> None:
+        task = {"name": "w", "replicas": 1, "template": TEMPLATE}
+        body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "v"}}
+        made = await rig.call("POST", VOLCANO, body | {"spec": {"tasks": [task]}})
+        target = {**{key: made[key] for key in ("apiVersion", "kind")}, "name": "v", "uid": made["metadata"]["uid"]}
+
+        async def obeyed(action: str, phase: str) -> None:
+            order = {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "target": target, "action": action}
+            await rig.call("POST", commands, order | {"metadata": {"generateName": f"v-{action.lower()}-"}})
+
+            async def reached() -> bool:
+                state = (await rig.status("v", VOLCANO)).get("state", {})
+                return state.get("phase") == phase and not (await rig.call("GET", commands))["items"]
+
+            await rig.until(reached)
+
+        async with Running(rig.controller()):
+
+            async def running() -> bool:
+                return (await rig.status("v", VOLCANO)).get("state", {}).get("phase") == "Pending"
+
+            await rig.until(running)
+            await obeyed("AbortJob", "Aborted")
+            assert await rig.pods() == {}
+            await obeyed("ResumeJob", "Pending")
 
     play(cluster, working)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from job_cases import NOW, POLICY, Cluster, job, pod, running, task
 
 from jobs.core.elastic import next_seconds, resized
 from jobs.core.members import roster
 from model.job.actions import TellEvent
 from model.job.job import ElasticPolicy
-from model.job.status import JobPhase, JobPod, JobStatus, PodPhase
+from model.job.status import JobPhase, JobPod, JobStatus, PodPhase, TaskCounts
 
 ELASTIC = ElasticPolicy("worker", 2, 5, up_step=2, up_cooldown_seconds=60.0)
 JOB = job(task("worker", 5, 2), elastic=ELASTIC)
@@ -72,13 +73,52 @@ def test_a_growing_job_of_the_cluster() -> None:
     )
 
 
-def test_a_surplus_pod_that_is_evicted_restarts_nobody() -> None:
-    status = running(scale={"worker": 3}, scaled_seconds=NOW)
-    cluster = Cluster(JOB)
-    cluster.status = status
-    cluster.pods = {each.name: each for each in (pod(0), pod(1), pod(2, evicted=True, leaving=True))}
+def took(*gone: int, scale: int = 5, **policy: int) -> Cluster:
+    """A job of that size of which others take pods, by index."""
+    of = job(task("worker", 5, 2), elastic=ElasticPolicy("worker", 2, 5, up_cooldown_seconds=60.0, **policy))
+    cluster = Cluster(of)
+    cluster.status = running(
+        scale={"worker": scale}, scaled_seconds=NOW - 10, tasks={"worker": TaskCounts(running=scale)}
+    )
+    pods = (pod(index, evicted=index in gone, leaving=index in gone) for index in range(scale))
+    cluster.pods = {each.name: each for each in pods}
     cluster.look()
-    assert cluster.status.phase is JobPhase.PENDING and not cluster.status.stale(cluster.pods["train-worker-0"])
+    return cluster
+
+
+def test_it_goes_on_with_fewer() -> None:
+    """No pod is made in the place of the last ones, nobody restarts, and it says so; it grows after both rests."""
+    cluster = took(4, down_cooldown_seconds=200)
+    status = cluster.status
+    assert (status.phase, status.scale, status.evictions, status.failures) == (JobPhase.RUNNING, {"worker": 4}, 1, 0)
+    assert "pod train-worker-4 was evicted" in [each.message for each in status.events]
+    assert ("Shrunk", "worker: 5 → 4 pods") in [(each.reason, each.message) for each in status.events]
     cluster.settle()
-    assert cluster.status.phase is JobPhase.RUNNING
-    assert len(cluster.pods) == 3 and cluster.status.evictions == 1
+    assert len(cluster.pods) == 4 and cluster.created == []
+    cluster.now = NOW + 199
+    cluster.look()
+    assert len(cluster.pods) == 4
+    cluster.now = NOW + 200
+    cluster.look()
+    assert cluster.created == [("train-worker-4", 1)] and cluster.status.shrunk is False
+
+
+SMALLER: dict[str, tuple[tuple[int, ...], dict[str, int], int, list[int]]] = {
+    "the last two": ((3, 4), {}, 3, []),
+    "one in the middle is made again": ((2, 4), {}, 4, [2]),
+    "whole steps": ((4,), {"down_step": 2}, 3, []),
+    "never below the minimum": ((2, 3, 4), {"down_step": 2}, 2, []),
+}
+
+
+@pytest.mark.parametrize(("gone", "policy", "size", "made"), SMALLER.values(), ids=SMALLER)
+def test_how_far_it_shrinks(gone: tuple[int, ...], policy: dict[str, int], size: int, made: list[int]) -> None:
+    cluster = took(*gone, **policy)
+    cluster.settle()
+    assert (cluster.status.phase, cluster.status.scale) == (JobPhase.RUNNING, {"worker": size})
+    assert sorted(cluster.pods) == [f"train-worker-{index}" for index in range(size)]
+    assert cluster.created == [(f"train-worker-{index}", 1) for index in made]
+
+
+def test_one_of_its_minimum_restarts_it() -> None:
+    assert took(1, 4).status.phase is JobPhase.RESTARTING

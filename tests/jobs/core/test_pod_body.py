@@ -38,7 +38,7 @@ def test_a_pod_of_a_training_job() -> None:
     assert meta["labels"] == {
         "sublet.dev/job-uid": "12345678-9abc", "sublet.dev/job-name": "train", "sublet.dev/task": "worker",
         "sublet.dev/task-index": "1", "sublet.dev/job-run": "2", "sublet.dev/queue": "research",
-        "pod-group.scheduling.sigs.k8s.io": "train-12345678",
+        "sublet.dev/job-type": "PyTorchJob", "pod-group.scheduling.sigs.k8s.io": "train-12345678",
     }  # fmt: skip
     assert made["spec"]["schedulerName"] == "sublet-scheduler" and made["spec"]["restartPolicy"] == "Never"
     assert (made["spec"]["hostname"], made["spec"]["subdomain"]) == ("train-worker-1", "train")

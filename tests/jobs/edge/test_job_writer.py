@@ -16,12 +16,13 @@ from scheduler_processes import Cluster
 from jobs.edge.job_writer import KubernetesJobWriter
 from kube.client import KubeClient
 from model.fault import KubernetesFault
-from model.job.actions import CreatePod, DeletePod, EnsureObject, MadeKind
+from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject, MadeKind
 from model.job.job import Job, JobDialect, JobId, Member
 
 pytestmark = pytest.mark.e2e
 
-CRD = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional/sublet/trainingjobs.yaml"
+CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 JOBS = "/apis/sublet.dev/v1alpha1/namespaces/default/trainingjobs"
 CORE = "/api/v1/namespaces/default"
@@ -39,7 +40,8 @@ def body(kind: str, job: Job, **more: Any) -> dict[str, Any]:
 
 def play(cluster: Cluster, working: Callable[[KubernetesJobWriter, Job], Awaitable[None]]) -> None:
     """With a job that is there."""
-    cluster.request("POST", DEFINITIONS, yaml.safe_load(CRD.read_text()))
+    for file in ("sublet/trainingjobs.yaml", "volcano/commands.yaml"):
+        cluster.request("POST", DEFINITIONS, yaml.safe_load((CRDS / file).read_text()))
     made = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "train"}, "spec": SPEC}
 
     async def whole() -> None:
@@ -53,14 +55,14 @@ def play(cluster: Cluster, working: Callable[[KubernetesJobWriter, Job], Awaitab
     asyncio.run(whole())
 
 
-def _posted(cluster: Cluster, made: dict[str, Any]) -> Any:
+def _posted(cluster: Cluster, made: dict[str, Any], path: str = JOBS) -> Any:
     """Once the definition is served."""
     for _ in range(100):
         try:
-            return cluster.request("POST", JOBS, made)
+            return cluster.request("POST", path, made)
         except Exception:
             pass
-    return cluster.request("POST", JOBS, made)
+    return cluster.request("POST", path, made)
 
 
 def test_a_status_of_the_version_that_was_read(cluster: Cluster) -> None:
@@ -136,5 +138,25 @@ def test_a_job_is_deleted_once(cluster: Cluster) -> None:
         for _ in range(2):
             await writer.delete_job(job)
         assert (await asyncio.to_thread(cluster.request, "GET", JOBS))["items"] == []
+
+    play(cluster, working)
+
+
+def test_a_command_is_deleted_by_its_uid(cluster: Cluster) -> None:
+    async def working(writer: KubernetesJobWriter, job: Job) -> None:
+        target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": job.uid}
+        order = {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {"name": "c"},
+            "target": target,
+        }
+        await asyncio.to_thread(_posted, cluster, order | {"action": "AbortJob"}, COMMANDS)
+        uid = (await asyncio.to_thread(cluster.request, "GET", f"{COMMANDS}/c"))["metadata"]["uid"]
+        await writer.delete_command(job, DeleteCommand("c", "another"))
+        assert len((await asyncio.to_thread(cluster.request, "GET", COMMANDS))["items"]) == 1
+        for _ in range(2):
+            await writer.delete_command(job, DeleteCommand("c", uid))
+        assert (await asyncio.to_thread(cluster.request, "GET", COMMANDS))["items"] == []
 
     play(cluster, working)

@@ -11,6 +11,7 @@ from scheduler_builders import pod as ready_pod
 from scheduler_fakes import World
 
 from kube import objects
+from model.job.labels import JOB_TYPE
 from model.metrics import QUEUE_ROWS
 from model.placement import EvictionPlan, Victim
 from model.reason import Reason
@@ -82,13 +83,24 @@ def test_where_there_is_but_one_queue() -> None:
     assert figures(world)[DEVIATION] == {("default",): 0.0}
 
 
-@pytest.mark.parametrize(
-    ("owner", "job_type"), [("Job", "Job"), ("PyTorchJob", "PyTorchJob"), ("", "Pod"), ("Made" * 9, "other")]
-)
-def test_the_type_of_a_job(owner: str, job_type: str) -> None:
-    """Its owner's kind where that is one of those known, since its creation."""
+TYPES: dict[str, tuple[str, dict[str, str], str]] = {
+    "Kubernetes' Job": ("Job", {}, "Job"),
+    "Kubeflow's": ("PyTorchJob", {}, "PyTorchJob"),
+    "no owner": ("", {}, "Pod"),
+    "an owner of any kind": ("Made" * 9, {}, "other"),
+    "a TrainingJob by its framework": ("TrainingJob", {JOB_TYPE: "MPIJob"}, "MPIJob"),
+    "a TrainingJob without": ("TrainingJob", {}, "TrainingJob"),
+    "a framework of any name": ("TrainingJob", {JOB_TYPE: "Made" * 9}, "other"),
+    "a framework of another's pod": ("Job", {JOB_TYPE: "MPIJob"}, "Job"),
+}
+
+
+@pytest.mark.parametrize(("owner", "labels", "job_type"), TYPES.values(), ids=TYPES)
+def test_the_type_of_a_job(owner: str, labels: dict[str, str], job_type: str) -> None:
+    """Its owner's kind, or framework, where that is one of those known; since its creation."""
     lone = candidate([ready_pod(created_seconds=5.0)])
-    told = ended(lone, msgspec.structs.replace(ready_pod(), owner_kind=owner), "scheduled", 12.0)
+    pod = msgspec.structs.replace(ready_pod(), owner_kind=owner, labels=labels)
+    told = ended(lone, pod, "scheduled", 12.0)
     assert (told.job_type, told.result, told.seconds, told.gang) == (job_type, "scheduled", 7.0, False)
 
 

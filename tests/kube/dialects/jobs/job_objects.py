@@ -50,6 +50,7 @@ WHOLE = JobStatus(
 OF_TRAINING = {
     "scale": {"worker": 3},
     "scaled_seconds": 1_700_000_090.0,
+    "shrunk": True,
     "allocation": Allocation(ResourceVector({"nvidia.com/gpu": 8, "cpu": 1500, "memory": 1 << 30}), ("n1", "n2")),
     "events": (JobEvent("Restarted", "pod a failed", 1_700_000_100.0, True),),
 }

@@ -28,7 +28,9 @@ def test_what_is_written_is_read_back(source: TrainingJob | VolcanoJob) -> None:
         status.conditions,
         status.queued_seconds,
     )
-    assert (again.scale, again.allocation, again.events) == (status.scale, status.allocation, status.events)
+    assert (again.scale, again.shrunk, again.allocation, again.events) == (
+        status.scale, status.shrunk, status.allocation, status.events,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("raw", [None, {}, "text", {"phase": 3}, {"run": {"number": -1}}, {"state": 1}])

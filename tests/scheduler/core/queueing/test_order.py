@@ -83,6 +83,22 @@ def test_waiting_earns_a_place_in_the_order(name: str) -> None:
     assert order(given, Ranking(1e6)) == ["new", "old"]
 
 
+LATE: dict[str, tuple[float, float, list[str]]] = {
+    "a deadline of a second does not count at once": (1.0, 30.0, ["dear", "hasty"]),
+    "but after as long as any must wait": (1.0, 600.0, ["hasty", "dear"]),
+    "a longer one counts when it is over": (900.0, 899.0, ["dear", "hasty"]),
+    "then": (900.0, 901.0, ["hasty", "dear"]),
+}
+
+
+@pytest.mark.parametrize(("wanted", "waited", "expected"), LATE.values(), ids=LATE)
+def test_no_deadline_is_a_short_way_to_the_front(wanted: float, waited: float, expected: list[str]) -> None:
+    """Anybody may write one of a second; it goes before other queues and priorities only once it has really waited."""
+    hasty = waiting("hasty", eligible_seconds=1e6 - waited, deadline_seconds=1e6 - waited + wanted)
+    given = [hasty, waiting("dear", priority=9000, eligible_seconds=1e6)]
+    assert order(given, Ranking(1e6, AgeingPolicy())) == expected
+
+
 def test_whose_room_is_being_freed_goes_before_its_equals() -> None:
     """Not before higher priority."""
     given = [waiting("a", eligible_seconds=1.0), waiting("b"), waiting("c", priority=1)]
