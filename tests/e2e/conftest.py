@@ -105,6 +105,10 @@ class RunningCluster:
         """`kubectl apply` of a text."""
         return self._kubectl("apply", "-f", "-", text=manifest, check=check)
 
+    def posted(self, path: str, body: str) -> subprocess.CompletedProcess[str]:
+        """`kubectl create --raw`."""
+        return self._kubectl("create", "--raw", path, "-f", "-", text=body, check=False)
+
     def _kubectl(self, *arguments: str, check: bool, text: str = "") -> subprocess.CompletedProcess[str]:
         """With a discovery cache of its own, since another cluster's would be believed."""
         kubectl = shutil.which("kubectl", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -43,7 +43,7 @@ NOT_REACHED = {
         )
     },
     **{
-        ("scheduler", right): "TrainingJobs and Volcano's Jobs: tests/e2e/test_jobs.py and the guide make some"
+        ("scheduler", right): "TrainingJobs and Volcano's Jobs: tests/e2e/jobs and the guide make some"
         for right in (
             "create configmaps",
             "create networkpolicies.networking.k8s.io",

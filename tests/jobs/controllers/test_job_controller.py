@@ -191,7 +191,10 @@ def test_a_job_from_its_pods_to_its_end(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the write", "after the write"])
-@pytest.mark.parametrize("writes", [0, 3, 5, 9])
+@pytest.mark.parametrize(
+    "writes",
+    [pytest.param(number, marks=[pytest.mark.slow] if number not in (0, 3, 5, 9) else []) for number in range(12)],
+)
 def test_a_kill_at_each_write_of_a_restart(cluster: Cluster, writes: int, after: bool) -> None:
     """One failure, one restart, one pod of each member, whenever the leader was killed; each of the writes is in the
     table of tests/jobs/core/test_interruptions.py.
