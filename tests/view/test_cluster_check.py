@@ -52,6 +52,24 @@ CASES: dict[str, tuple[str, dict[str, object], Severity, str]] = {
         Severity.REFUSED,
         "Koordinator's agent (koordinator-system/koordlet), Koordinator's manager",
     ),
+    "Volcano's controllers run": (
+        "other queueing",
+        {"workloads": ("volcano-system/volcano-controllers",)},
+        Severity.LIMITED,
+        "its Jobs left to it",
+    ),
+    "Volcano's scheduler runs": (
+        "other queueing",
+        {"workloads": ("volcano-system/volcano-scheduler",)},
+        Severity.LIMITED,
+        "leave volcano out of",
+    ),
+    "Kueue runs": (
+        "other queueing",
+        {"workloads": ("kueue-system/kueue-controller-manager",)},
+        Severity.LIMITED,
+        "needs room in both",
+    ),
     "somebody lends": (
         "other colocation",
         {"foreign": ("a", "b", "c", "d", "e")},
