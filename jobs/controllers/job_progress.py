@@ -26,7 +26,7 @@ def job_progress(job: Job, status: JobStatus) -> JobProgress:
         began_seconds=status.began_seconds,
         ended_seconds=status.ended_seconds,
         failures=status.failures,
-        most_failures=job.most_failures,
+        most_failures=max(1, job.most_failures),
         evictions=status.evictions,
         tasks={name: _counts(counts) for name, counts in status.tasks.items()},
         nodes=status.allocation.nodes,

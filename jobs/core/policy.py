@@ -31,7 +31,7 @@ class JobPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 30.0
     kept_events: Annotated[
-        int, Meta(ge=0, le=50, description="Events that the status of a TrainingJob keeps, the newest ones.")
+        int, Meta(ge=0, le=50, description="Events that the status of a job keeps, the newest ones.")
     ] = 20
 
 

@@ -59,7 +59,7 @@ def test_a_file_whose_job_fails(training: RunningCluster, tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (1, "bad luck\n"), done.stderr
     assert "exit code 7" in done.stderr and "TrainingJob default/written failed after" in done.stderr
     told = training.sublet("explain", "job", "written").stdout
-    assert "Failed" in told.splitlines()[0] and "retries: 1 of 0 failures" in told
+    assert "Failed" in told.splitlines()[0] and "retries: 1 of 1 failures" in told
 
 
 def test_ctrl_c_leaves_it_running(training: RunningCluster, tmp_path: Path) -> None:

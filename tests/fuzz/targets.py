@@ -36,6 +36,7 @@ from kube.dialects.gangs import makers, nested, networktopology, podgroups
 from kube.dialects.gangs import volcano as volcano_groups
 from kube.dialects.gangs.maker_objects import maker_object
 from kube.dialects.jobs import reading as jobs
+from kube.dialects.jobs.volcano_command import target_uid, volcano_command
 from kube.dialects.koordinator import (
     cpuqos,
     labels,
@@ -230,6 +231,12 @@ _KERNEL: Mapping[str, Parser] = {
 }
 
 
+_VOLCANO = objects.VolcanoJob(
+    objects.Metadata(name="train", namespace="ml", uid="u1"),
+    {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}}]},
+)
+
+
 def _job(source: objects.TrainingJob | objects.VolcanoJob) -> object:
     """What is accepted must also make pods, twice, and statuses that can be read again."""
     job, status = jobs.job(source), jobs.status(source)
@@ -241,6 +248,13 @@ def _job(source: objects.TrainingJob | objects.VolcanoJob) -> object:
         status = jobs.status(type(source)(source.metadata, source.spec, written))
         msgspec.json.encode([action.body for action in made.actions if isinstance(action, CreatePod | EnsureObject)])
     return job.problem, written
+
+
+def _command(source: objects.VolcanoCommand) -> object:
+    """An action of any name is told of, and gone, at the next look."""
+    facts = JobFacts(commands=(volcano_command(source),))
+    made = plan(jobs.job(_VOLCANO), jobs.status(_VOLCANO), (), facts, JobPolicy(), 1_700_000_000.0)
+    return target_uid(source), jobs.written(jobs.job(_VOLCANO), made.status)
 
 
 def _made(source: objects.Pod) -> object:
@@ -271,6 +285,7 @@ _OBJECTS: Mapping[str, Parser] = {
     "volcano_queue": _json(objects.VolcanoQueue, _queue),
     "training_job": _json(objects.TrainingJob, _job),
     "volcano_job": _json(objects.VolcanoJob, _job),
+    "volcano_command": _json(objects.VolcanoCommand, _command),
     "elastic_quota": _json(objects.ElasticQuota, _queue),
     "job_maker": _json(objects.Job, maker_object),
     "job_set_maker": _json(objects.JobSet, maker_object),

@@ -14,7 +14,7 @@ from kube.dialects.documents.duration import go_duration
 from kube.dialects.jobs.status_fields import Count, converted, counts_of, phase_of, time_text, without_nothing
 from kube.objects import Time, unix_seconds
 from model.job.job import Job
-from model.job.status import JobCondition, JobPhase, JobStatus, PassedPhase, TaskCounts
+from model.job.status import JobCondition, JobEvent, JobPhase, JobStatus, PassedPhase, TaskCounts
 
 NOTES = "sublet.dev/notes"
 """Key in status.controlledResources, which keeps any text: what Volcano's own fields do not say."""
@@ -46,6 +46,7 @@ class _Notes(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     queued: int = 0
     seconds: int = 0
     conditions: list[JobCondition] = []
+    events: list[JobEvent] = []
     command: str = ""
 
 
@@ -93,6 +94,7 @@ def read_status(raw: object) -> JobStatus:
         queued_seconds=float(notes.queued),
         running_seconds=float(notes.seconds),
         conditions=tuple(notes.conditions),
+        events=tuple(notes.events),
         command=notes.command,
         passed=tuple(PassedPhase(each.status, unix_seconds(each.last_transition_time)) for each in told.conditions),
     )
@@ -114,6 +116,7 @@ def written_status(job: Job, status: JobStatus) -> dict[str, Any]:
         queued=int(status.queued_seconds),
         seconds=int(status.running_seconds),
         conditions=list(status.conditions),
+        events=list(status.events),
         command=status.command,
     )
     told = {

@@ -121,6 +121,69 @@ def test_a_job_set_that_comes_to_be_known(scene: Scene) -> None:
         scene.cluster.kubectl("delete", "crd", "jobsets.jobset.x-k8s.io")
 
 
+LWS = "leaderworkerset.sigs.k8s.io/"
+MADE: dict[str, tuple[Manifest, str, list[dict[str, Any]]]] = {
+    "LeaderWorkerSet": (
+        {"apiVersion": "leaderworkerset.x-k8s.io/v1", "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 2}}},
+        "leaderworkersets",
+        [
+            {
+                "labels": {f"{LWS}name": "pair", f"{LWS}group-index": "0", f"{LWS}worker-index": str(index)},
+                "annotations": {f"{LWS}size": "2"},
+            }
+            for index in range(2)
+        ],
+    ),
+    "PyTorchJob": (
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 1}}},
+        },
+        "pytorchjobs",
+        [{"labels": {"training.kubeflow.org/job-name": "pair"}} for _ in range(2)],
+    ),
+}
+
+
+def definition(kind: str, plural: str, version: str) -> Manifest:
+    """One that keeps whatever is written."""
+    group, _, name = version.partition("/")
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
+    versions = [{"name": name, "served": True, "storage": True, "schema": anything}]
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": versions}
+    metadata = {"name": f"{plural}.{group}"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_pods_of_another_controller(scene: Scene, kind: str) -> None:
+    """Its object says how many there are: one of two waits for the other."""
+    maker, plural, metadata = MADE[kind]
+    known = definition(kind, plural, maker["apiVersion"])
+    scene.apply(json.dumps(known))
+    try:
+        maker = {**maker, "kind": kind, "metadata": {"name": "pair"}}
+        assert until(lambda: not scene.cluster.apply(json.dumps(maker), check=False).returncode, 30.0)
+        uid = scene.cluster.kubectl("get", known["metadata"]["name"], "pair", "-o", "jsonpath={.metadata.uid}")
+        owner = {"apiVersion": maker["apiVersion"], "kind": kind, "name": "pair", "uid": uid, "controller": True}
+        pods = [pod(f"pair-{index}", nodeSelector=HERE, **told) for index, told in enumerate(metadata)]
+        for each in pods:
+            each["metadata"]["ownerReferences"] = [owner]
+        scene.apply(listed(pods[:1]))
+        scene.waits("pair-0", "1 of 2 members exist")
+        assert not scene.places("pair-")
+        scene.apply(listed(pods[1:]))
+        assert len(scene.placed("pair-", 2)) == 2
+    finally:
+        scene.cluster.kubectl("delete", "crd", known["metadata"]["name"])
+
+
 @pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
 def test_whole_or_not_at_all(scene: Scene, mode: str) -> None:
     """Room for four of five: none is bound, all say so, the PodGroup waits; with a smaller one it goes."""

@@ -14,7 +14,7 @@ from model.job.status import JobPhase, JobStatus
 @pytest.mark.parametrize("source", [training(), volcano()], ids=["TrainingJob", "Volcano"])
 def test_what_is_written_is_read_back(source: TrainingJob | VolcanoJob) -> None:
     """Whatever a leader knew of a job, the next one knows."""
-    more = OF_TRAINING if isinstance(source, TrainingJob) else {}
+    more = OF_TRAINING if isinstance(source, TrainingJob) else {"events": OF_TRAINING["events"], "command": "c1"}
     status = whole_status(**more)
     job = reading.job(source)
     written = reading.written(job, status)
@@ -28,6 +28,7 @@ def test_what_is_written_is_read_back(source: TrainingJob | VolcanoJob) -> None:
         status.conditions,
         status.queued_seconds,
     )
+    assert again.command == status.command
     assert (again.scale, again.shrunk, again.allocation, again.events) == (
         status.scale, status.shrunk, status.allocation, status.events,
     )  # fmt: skip
