@@ -33,12 +33,14 @@ def resized(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, now: 
 
 
 def shrunk(job: Job, status: JobStatus, found: Roster, now: float) -> JobStatus | None:
-    """The same without the pods at its end that others took away; None where there are none, or it does not run."""
+    """The same without the pods at its end that others took away, or that have no node while others take some; None
+    where there are none, or it does not run.
+    """
     elastic = job.elastic
     if elastic is None or status.phase is not JobPhase.RUNNING:
         return None
     pods = (pod for member, pod in found.current.items() if member.task == elastic.task)
-    last = max((pod.member.index for pod in pods if not pod.evicted), default=-1) + 1
+    last = max((pod.member.index for pod in pods if pod.node and not pod.evicted), default=-1) + 1
     there = size_now(status, elastic)
     if max(last, elastic.minimum) >= there:
         return None

@@ -27,6 +27,7 @@ from local.programs import (
 )
 from local.rundir import RunDirectory
 from local.staticprograms import ProgramHistory, ProgramRun
+from model.fault import ConfigurationFault
 from scheduler import settings
 
 BOUND = {
@@ -267,6 +268,24 @@ def test_a_bare_cluster_has_nothing_of_sublet(tmp_path: Path) -> None:
         assert not any(word.startswith("--bootstrap") for word in found["apiserver"].argv(BOUND))
     assert set(found) == {"apiserver", "node", "proxy", "scheduler"}
     assert read.served == ("default-scheduler",) and not read.node_objects and not read.withdraw.enabled
+
+
+def test_what_the_user_says_of_the_scheduler(tmp_path: Path) -> None:
+    """Comes first, field by field; all else stays as a cluster of one machine needs it."""
+    file = tmp_path / "scheduler.yaml"
+    file.write_text("ageing: {shortest_wait_seconds: 5}\nwithdraw: {enabled: false}\n")
+    with RunDirectory(tmp_path / "run") as run:
+        write_scheduler_settings(run, Choices("n", "1", scheduler_settings=file))
+        read = settings.load(run.scheduler_settings)
+        assert read.ageing.shortest_wait_seconds == 5 and not read.withdraw.enabled
+        assert read.lease.namespace == "sublet-system" and "default-scheduler" in read.served
+        write_scheduler_settings(run, CHOICES)
+        assert read.withdraw.after_seconds == settings.load(run.scheduler_settings).withdraw.after_seconds
+        file.write_text("ageing: {shortest_wait_seconds: -1}\n")
+        with pytest.raises(ConfigurationFault, match="shortest_wait_seconds"):
+            write_scheduler_settings(run, Choices("n", "1", scheduler_settings=file))
+    with pytest.raises(ConfigurationFault, match="leave out --scheduler-settings"):
+        Choices("n", "1", bare=True, scheduler_settings=file)
 
 
 def test_the_folder_of_the_start_is_not_imported(tmp_path: Path) -> None:

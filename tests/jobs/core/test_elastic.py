@@ -120,5 +120,15 @@ def test_how_far_it_shrinks(gone: tuple[int, ...], policy: dict[str, int], size:
     assert cluster.created == [(f"train-worker-{index}", 1) for index in made]
 
 
+def test_what_has_no_node_is_given_up_with_it() -> None:
+    """Who takes pods leaves no room for more."""
+    cluster = took(3)
+    cluster.status = running(scale={"worker": 5}, scaled_seconds=NOW - 10, tasks={"worker": TaskCounts(running=4)})
+    cluster.pods["train-worker-3"] = pod(3, evicted=True, leaving=True)
+    cluster.pods["train-worker-4"] = pod(4, PodPhase.PENDING, waits="no room", created_seconds=NOW)
+    cluster.look()
+    assert cluster.status.scale == {"worker": 3}
+
+
 def test_one_of_its_minimum_restarts_it() -> None:
     assert took(1, 4).status.phase is JobPhase.RESTARTING
