@@ -8,7 +8,7 @@ import msgspec
 
 from model.condition import ConditionStatus
 from model.job.actions import TellEvent
-from model.job.job import Job
+from model.job.job import Job, PodEvent
 from model.job.status import JobCondition, JobEvent, JobPhase, JobStatus
 
 ACCEPTED, WAITED, UNMET, RUNNING, FINISHED, SUSPENDED = (
@@ -48,7 +48,9 @@ def events(job: Job, before: JobStatus, after: JobStatus) -> Iterator[TellEvent]
     """What is told about the change from one status to the next."""
     if after.phase is not before.phase or after.run != before.run:
         bad = after.phase in (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.RESTARTING)
-        yield TellEvent(after.reason, after.message or after.phase.value, bad)
+        # It runs on with fewer pods.
+        reason = PodEvent.EVICTED.value if after.shrunk and after.phase is before.phase else after.reason
+        yield TellEvent(reason, after.message or after.phase.value, bad)
     for task, count in after.scale.items():
         was = before.scale.get(task, count)
         if was != count:
