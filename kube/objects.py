@@ -368,20 +368,26 @@ class ClusterColocationProfile(msgspec.Struct, frozen=True):
     spec: Any = None
 
 
-class TrainingJob(msgspec.Struct, frozen=True):
-    """`spec` and `status` stay untyped here: the jobs dialect reads them and names what is wrong."""
+class _JobObject(msgspec.Struct, frozen=True):
+    """`spec` is the bytes of JSON as they came: as a tree of values it would take up to 24 times their memory, for
+    each job that there is. The jobs dialect reads it, and `status`, and names what is wrong.
+    """
 
     metadata: Metadata = Metadata()
-    spec: Any = None
+    spec: msgspec.Raw = msgspec.Raw(b"")
     status: Any = None
 
+    def __post_init__(self) -> None:
+        """Bytes of our own: those that were read are a part of the whole answer, which would be kept with them."""
+        msgspec.structs.force_setattr(self, "spec", self.spec.copy())
 
-class VolcanoJob(msgspec.Struct, frozen=True):
-    """Volcano's Job (batch.volcano.sh/v1alpha1), untyped as the above."""
 
-    metadata: Metadata = Metadata()
-    spec: Any = None
-    status: Any = None
+class TrainingJob(_JobObject, frozen=True):
+    """Of sublet.dev."""
+
+
+class VolcanoJob(_JobObject, frozen=True):
+    """Volcano's Job (batch.volcano.sh/v1alpha1)."""
 
 
 class VolcanoCommand(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,7 +46,10 @@ VOLCANO_DEFINITION = "jobs.batch.volcano.sh"
 _WORKERS = 8
 _WRITES = 16
 """Pods of one job that are being made, or deleted, at once."""
-_GROUPS = {objects.PodGroup: MadeKind.POD_GROUP, objects.VolcanoPodGroup: MadeKind.VOLCANO_POD_GROUP}
+_GROUPS: Mapping[type, MadeKind] = {
+    objects.PodGroup: MadeKind.POD_GROUP,
+    objects.VolcanoPodGroup: MadeKind.VOLCANO_POD_GROUP,
+}
 _COUNTS_SECONDS = 1.0
 """How often a status is written that differs by counts alone: nobody decides by them."""
 
@@ -157,7 +160,13 @@ class JobController:
             return
         job, status, wanted = found
         if await self._write_status(key, job, source.status, status, wanted):
-            await self._act(key, job, wanted.actions)
+            try:
+                await self._act(key, job, wanted.actions)
+            except KubernetesFault:
+                raise
+            except Exception as error:
+                # Objects of pods are made as they are written.
+                self._set_aside(key, source, error)
             self._look_again(key, wanted.again_seconds)
 
     def _planned(self, key: str, source: AnyJob) -> tuple[Job, JobStatus, JobPlan] | None:
@@ -168,12 +177,15 @@ class JobController:
             job, status, pods = reading.job(source), reading.status(source), self._cache.pods(source.metadata.uid)
             return job, status, self._decide(job, status, pods, facts, self._policy, self._clock())
         except Exception as error:
-            if self._told.get(key) != repr(error):
-                self._told[key] = repr(error)
-                log.exception("job set aside", job=key)
-                told = "an error of the controller itself about this job; it is tried again when it changes"
-                self._recorder.record(_about(source), "ControllerError", told, warning=True)
+            self._set_aside(key, source, error)
             return None
+
+    def _set_aside(self, key: str, source: AnyJob, error: Exception) -> None:
+        if self._told.get(key) != repr(error):
+            self._told[key] = repr(error)
+            log.exception("job set aside", job=key)
+            told = "an error of the controller itself about this job; it is tried again when it changes"
+            self._recorder.record(_about(source), "ControllerError", told, warning=True)
 
     async def _write_status(self, key: str, job: Job, before: Any, status: JobStatus, wanted: JobPlan) -> bool:
         """Whether what follows may be done: not by what a status says that is another by now."""
@@ -235,20 +247,24 @@ class JobController:
 
     async def _together(self, job: Job, actions: Iterable[CreatePod | DeletePod]) -> None:
         """All are tried, whatever becomes of one; the first fault is raised then."""
-        room = asyncio.Semaphore(_WRITES)
+        left, faults = iter(actions), list[KubernetesFault]()
 
-        async def one(action: CreatePod | DeletePod) -> None:
-            async with room:
-                await self._reconciler.led()
-                if isinstance(action, CreatePod):
-                    await self._writer.create_pod(job, action)
-                else:
-                    await self._writer.delete_pod(job, action)
+        async def some() -> None:
+            for action in left:
+                try:
+                    await self._reconciler.led()
+                    if isinstance(action, CreatePod):
+                        await self._writer.create_pod(job, action)
+                    else:
+                        await self._writer.delete_pod(job, action)
+                except KubernetesFault as fault:
+                    faults.append(fault)
 
-        results = await asyncio.gather(*(one(action) for action in actions), return_exceptions=True)
-        fault = next((result for result in results if isinstance(result, BaseException)), None)
-        if fault is not None:
-            raise fault
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WRITES):
+                group.create_task(some())
+        if faults:
+            raise faults[0]
 
     def _look_again(self, key: str, seconds: float) -> None:
         if seconds <= 0:

@@ -30,7 +30,8 @@ def pod_group(job: Job, wanted: Iterable[Member], priority_class: str) -> Ensure
 
 
 def _volcano(job: Job, members: tuple[Member, ...], minimum: int, priority_class: str) -> EnsureObject:
-    least = {task.name: task.minimum for task in job.tasks if any(each.task == task.name for each in members)}
+    due = {each.task for each in members}
+    least = {task.name: task.minimum for task in job.tasks if task.name in due}
     spec = {"minMember": minimum, "minTaskMember": least, "queue": job.group.queue}
     return _made(
         job,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from model.job.job import Job, JobTask, Member
 from model.job.status import JobPod, JobStatus, PodPhase, TaskCounts
+
+_BEGUN = (PodPhase.RUNNING, PodPhase.SUCCEEDED)
 
 
 class Roster(msgspec.Struct, frozen=True):
@@ -48,7 +51,13 @@ def roster(job: Job, status: JobStatus, pods: Iterable[JobPod]) -> Roster:
     """Members of tasks that are due, in the order of tasks and indices."""
     every = tuple(sorted(pods, key=lambda pod: pod.member))
     fresh = {pod.member: pod for pod in every if not status.stale(pod)}
-    wanted = tuple(member for task in job.tasks if _due(job, task, fresh) for member in _members(job, status, task))
+    begun = Counter(pod.member.task for pod in fresh.values() if pod.phase in _BEGUN)
+    ready = {task.name for task in job.tasks if begun[task.name] >= task.minimum}
+    named, there = {task.name for task in job.tasks}, {member.task for member in fresh}
+    due = (
+        task for task in job.tasks if task.name in there or _due(task, lambda name: name in ready or name not in named)
+    )
+    wanted = tuple(member for task in due for member in _members(job, status, task))
     known = set(wanted)
     current = {member: fresh[member] for member in wanted if member in fresh}
     others = tuple(pod for pod in every if pod.member not in known or status.stale(pod))
@@ -69,16 +78,9 @@ def _members(job: Job, status: JobStatus, task: JobTask) -> Iterator[Member]:
     return (Member(task.name, index) for index in range(size(job, status, task)))
 
 
-def _due(job: Job, task: JobTask, fresh: Mapping[Member, JobPod]) -> bool:
-    """Whether the tasks that it waits for have begun; one that has pods already stays due."""
-    if task.after is None or any(member.task == task.name for member in fresh):
+def _due(task: JobTask, ready: Callable[[str], bool]) -> bool:
+    """Whether the tasks that it waits for have begun."""
+    if task.after is None:
         return True
-    begun = [_begun(job.task(name), fresh) for name in task.after.names]
+    begun = (ready(name) for name in task.after.names)
     return all(begun) if task.after.every else any(begun)
-
-
-def _begun(task: JobTask | None, fresh: Mapping[Member, JobPod]) -> bool:
-    if task is None:
-        return True
-    phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED)
-    return sum(pod.phase in phases for pod in fresh.values() if pod.member.task == task.name) >= task.minimum

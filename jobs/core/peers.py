@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
 
 import msgspec
 
 from model.job.job import Job, Member
 
+T = TypeVar("T")
 
-class Peers(msgspec.Struct, frozen=True):
+
+class Peers(msgspec.Struct, frozen=True, dict=True):
     """All members of a job in the order of their ranks; `slots` is how many processes one pod runs, `ports` are named
-    ports of its containers.
+    ports of its containers. What is looked up for each of them is made once.
     """
 
     job: str
@@ -22,11 +25,11 @@ class Peers(msgspec.Struct, frozen=True):
 
     def rank(self, member: Member) -> int:
         """Its place among all, from 0 on."""
-        return self.members.index(member)
+        return self._ranks[member]
 
     def of(self, task: str) -> tuple[Member, ...]:
         """Members of one task."""
-        return tuple(member for member in self.members if member.task == task)
+        return self._of_task.get(task, ())
 
     def host(self, member: Member) -> str:
         """The name under which the others find it, by the job's headless Service."""
@@ -35,6 +38,28 @@ class Peers(msgspec.Struct, frozen=True):
     def port(self, name: str, default: int) -> int:
         """The container's port of that name."""
         return self.ports.get(name, default)
+
+    def shared(self, made: Callable[[Peers], T]) -> T:
+        """What `made` tells of these members, which is the same for all of them: made once."""
+        if made not in self._shared:
+            self._shared[made] = made(self)
+        found: T = self._shared[made]
+        return found
+
+    @cached_property
+    def _ranks(self) -> dict[Member, int]:
+        return {member: rank for rank, member in enumerate(self.members)}
+
+    @cached_property
+    def _of_task(self) -> dict[str, tuple[Member, ...]]:
+        found: dict[str, list[Member]] = {}
+        for member in self.members:
+            found.setdefault(member.task, []).append(member)
+        return {task: tuple(members) for task, members in found.items()}
+
+    @cached_property
+    def _shared(self) -> dict[Callable[[Peers], Any], Any]:
+        return {}
 
 
 def pod_name(job: str, member: Member) -> str:

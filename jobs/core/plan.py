@@ -16,7 +16,7 @@ from jobs.core.ending import ending
 from jobs.core.group_body import pod_group
 from jobs.core.members import Roster, counts, roster
 from jobs.core.peers import Peers, peers
-from jobs.core.pod_body import pod_body, selector
+from jobs.core.pod_body import PodBodies, selector
 from jobs.core.policy import JobFacts, JobPolicy
 from jobs.core.priority import PriorityName, priority_class
 from jobs.core.shared_objects import shared_objects
@@ -208,8 +208,9 @@ def _to_delete(status: JobStatus, found: Roster) -> Iterable[JobPod]:
 
 
 def _new_pods(job: Job, status: JobStatus, found: Roster, known: Peers, priority: str) -> Iterator[CreatePod]:
+    bodies = PodBodies(job, status, known, priority)
     for member in found.missing:
-        yield CreatePod(member, pod_body(job, status, known, member, priority))
+        yield CreatePod(member, bodies.body)
 
 
 def _again(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, now: float) -> float:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from jobs.core.frameworks.environment import environment
 from jobs.core.owner import group_name, owner_reference
@@ -25,28 +28,80 @@ _GPU_LABELS = (
 """Node labels that say the kind of a node's GPUs."""
 
 
-def pod_body(job: Job, status: JobStatus, peers: Peers, member: Member, priority_class: str) -> dict[str, Any]:
-    """The whole object."""
-    task = job.task(member.task)
-    template = task.template if task is not None else {}
-    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-    name = pod_name(job.id.name, member)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": job.id.namespace,
-            "labels": {**(metadata.get("labels") or {}), **_labels(job, status, member)},
-            "annotations": {
-                **job.inherited,
-                **(metadata.get("annotations") or {}),
-                **_annotations(job, status, member, peers),
+class PodBodies(msgspec.Struct, frozen=True, dict=True):
+    """The objects of a job's pods at one look. What pods have in common is made once, and is the same object in all."""
+
+    job: Job
+    status: JobStatus
+    peers: Peers
+    priority_class: str
+
+    def body(self, member: Member) -> dict[str, Any]:
+        """The whole object of one."""
+        job = self.job
+        metadata = self._templates.get(member.task, {}).get("metadata") or {}
+        name = pod_name(job.id.name, member)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": job.id.namespace,
+                "labels": {**(metadata.get("labels") or {}), **_labels(job, self.status, member)},
+                "annotations": {
+                    **job.inherited,
+                    **(metadata.get("annotations") or {}),
+                    **_annotations(job, self.status, member, self.peers),
+                },
+                "ownerReferences": [owner_reference(job)],
             },
-            "ownerReferences": [owner_reference(job)],
-        },
-        "spec": _spec(job, spec, peers, member, name, priority_class),
-    }
+            "spec": self._spec(member, name),
+        }
+
+    def _spec(self, member: Member, name: str) -> dict[str, Any]:
+        variables = {**environment(self.job.framework, self.peers, member), **self._plugin_variables(member)}
+        made = {**self._specs.get(member.task, {})}
+        if self.job.framework is not None or "svc" in self.job.plugins:
+            made = {"hostname": name, "subdomain": self.job.id.name, **made}
+        fields = (field for field in ("initContainers", "containers") if made.get(field))
+        return {**made, **{field: _with(made[field], variables, self._extra) for field in fields}}
+
+    def _plugin_variables(self, member: Member) -> dict[str, str]:
+        told = env.environment(member) if "env" in self.job.plugins else {}
+        return told | (pytorch.environment(self.peers, member, self._flags) if self._flags is not None else {})
+
+    @cached_property
+    def _templates(self) -> dict[str, Mapping[str, Any]]:
+        return {task.name: task.template for task in self.job.tasks}
+
+    @cached_property
+    def _specs(self) -> dict[str, dict[str, Any]]:
+        """By task, without what is each pod's own."""
+        return {task: self._common(template.get("spec") or {}) for task, template in self._templates.items()}
+
+    def _common(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What the template says itself stays, but for restarts of a failed container in place."""
+        job, class_name = self.job, self.priority_class
+        made = {
+            **spec,
+            "schedulerName": spec.get("schedulerName") or job.group.scheduler or "sublet-scheduler",
+            **({"priorityClassName": class_name} if class_name and not spec.get("priorityClassName") else {}),
+            **({} if spec.get("restartPolicy") else {"restartPolicy": "Never"}),
+        }
+        if self._extra.volumes:
+            made["volumes"] = [*(spec.get("volumes") or ()), *self._extra.volumes]
+        if job.group.gpu_type:
+            made["affinity"] = _of_gpu_type(spec.get("affinity") or {}, job.group.gpu_type)
+        return made
+
+    @cached_property
+    def _extra(self) -> Extra:
+        return extra(self.job, self.peers)
+
+    @cached_property
+    def _flags(self) -> Mapping[str, str] | None:
+        """Of the plugin pytorch, None without it."""
+        return flags(self.job.plugins["pytorch"]) if "pytorch" in self.job.plugins else None
 
 
 def selector(job: Job) -> dict[str, str]:
@@ -89,37 +144,6 @@ def _annotations(job: Job, status: JobStatus, member: Member, peers: Peers) -> d
         labels.VOLCANO_RETRIES: str(status.failures),
         labels.VOLCANO_GROUP: group_name(job),
     }
-
-
-def _spec(
-    job: Job, spec: Mapping[str, Any], peers: Peers, member: Member, name: str, priority_class: str
-) -> dict[str, Any]:
-    """What the template says itself stays, but for restarts of a failed container in place."""
-    added = extra(job, peers)
-    variables = {**environment(job.framework, peers, member), **_plugin_variables(job, peers, member)}
-    made = {
-        **spec,
-        "schedulerName": spec.get("schedulerName") or job.group.scheduler or "sublet-scheduler",
-        **({"priorityClassName": priority_class} if priority_class and not spec.get("priorityClassName") else {}),
-        **({} if spec.get("restartPolicy") else {"restartPolicy": "Never"}),
-    }
-    if job.framework is not None or "svc" in job.plugins:
-        made = {"hostname": name, "subdomain": job.id.name, **made}
-    made |= {
-        field: _with(spec[field], variables, added) for field in ("initContainers", "containers") if spec.get(field)
-    }
-    if added.volumes:
-        made["volumes"] = [*(spec.get("volumes") or ()), *added.volumes]
-    if job.group.gpu_type:
-        made["affinity"] = _of_gpu_type(spec.get("affinity") or {}, job.group.gpu_type)
-    return made
-
-
-def _plugin_variables(job: Job, peers: Peers, member: Member) -> dict[str, str]:
-    told = env.environment(member) if "env" in job.plugins else {}
-    if "pytorch" in job.plugins:
-        told |= pytorch.environment(peers, member, flags(job.plugins["pytorch"]))
-    return told
 
 
 def _with(containers: Iterable[Mapping[str, Any]], variables: Mapping[str, str], added: Extra) -> list[dict[str, Any]]:

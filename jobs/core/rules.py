@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from jobs.core.members import Roster
-from model.job.job import Job, JobTask, LifecycleRule, Member, PodEvent, RuleAction
+from model.job.job import Job, LifecycleRule, Member, PodEvent, RuleAction
 from model.job.status import JobPhase, JobPod, JobStatus, PodPhase, TaskCounts
 
 
@@ -104,11 +105,11 @@ def _gone(job: Job, status: JobStatus, found: Roster) -> Iterator[Happening]:
     """Members whose pod existed: all pods of their task did when the job was looked at last, and none of them went."""
     if status.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return
-    for task in job.tasks:
-        if status.tasks.get(task.name, TaskCounts()).staying >= _wanted(found, task):
-            for member in found.missing:
-                if member.task == task.name:
-                    yield Happening(PodEvent.EVICTED, member, text=f"the pod of {member.text} is gone")
+    wanted = _by_task(found.wanted)
+    whole = {task.name for task in job.tasks if status.tasks.get(task.name, TaskCounts()).staying >= wanted[task.name]}
+    for member in found.missing:
+        if member.task in whole:
+            yield Happening(PodEvent.EVICTED, member, text=f"the pod of {member.text} is gone")
 
 
 def _surplus(job: Job, member: Member) -> bool:
@@ -119,11 +120,12 @@ def _surplus(job: Job, member: Member) -> bool:
 
 def _completed(job: Job, found: Roster) -> Iterator[Happening]:
     """Tasks all of whose pods have succeeded."""
+    wanted = _by_task(found.wanted)
+    succeeded = _by_task(member for member, pod in found.current.items() if pod.phase is PodPhase.SUCCEEDED)
     for task in job.tasks:
-        pods = [pod for member, pod in found.current.items() if member.task == task.name]
-        if pods and len(pods) == _wanted(found, task) and all(pod.phase is PodPhase.SUCCEEDED for pod in pods):
+        if 0 < succeeded[task.name] == wanted[task.name]:
             yield Happening(PodEvent.TASK_COMPLETED, Member(task.name, 0), text=f"task {task.name} is complete")
 
 
-def _wanted(found: Roster, task: JobTask) -> int:
-    return sum(member.task == task.name for member in found.wanted)
+def _by_task(members: Iterable[Member]) -> Counter[str]:
+    return Counter(member.task for member in members)

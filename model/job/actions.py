@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -24,10 +24,15 @@ class MadeKind(StrEnum):
 
 
 class CreatePod(msgspec.Struct, frozen=True, tag=True):
-    """Make the pod of a member; `body` is the object."""
+    """Make the pod of a member. Its object is made as it is written: a job may have thousands."""
 
     member: Member
-    body: Mapping[str, Any]
+    made: Callable[[Member], Mapping[str, Any]]
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The object."""
+        return self.made(self.member)
 
 
 class DeletePod(msgspec.Struct, frozen=True, tag=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from admission.check_result import CheckResult
@@ -26,7 +27,8 @@ class Around:
 def checked(**spec: Any) -> CheckResult:
     template = {"spec": {"containers": [{"name": "main"}]}}
     whole = {"jobType": "PyTorchJob", "resources": {"minReplicas": 1}, "template": template, **spec}
-    return check_training_job(TrainingJob(Metadata(name="train", namespace="ml"), whole), Around())  # type: ignore[arg-type]
+    source = TrainingJob(Metadata(name="train", namespace="ml"), msgspec.Raw(msgspec.json.encode(whole)))
+    return check_training_job(source, Around())  # type: ignore[arg-type]
 
 
 def test_nothing_to_say() -> None:

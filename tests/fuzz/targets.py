@@ -233,7 +233,7 @@ _KERNEL: Mapping[str, Parser] = {
 
 _VOLCANO = objects.VolcanoJob(
     objects.Metadata(name="train", namespace="ml", uid="u1"),
-    {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}}]},
+    msgspec.Raw(b'{"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}}]}'),
 )
 
 

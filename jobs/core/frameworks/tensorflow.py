@@ -17,11 +17,16 @@ _EVALUATOR = "evaluator"
 
 def environment(peers: Peers, member: Member) -> dict[str, str]:
     """Task types are the names of pod sets: chief, master, ps, worker, evaluator."""
+    task = {"type": member.task, "index": member.index}
+    config = {"cluster": peers.shared(_cluster), "task": task, "environment": "cloud"}
+    return {"TF_CONFIG": msgspec.json.encode(config).decode()}
+
+
+def _cluster(peers: Peers) -> msgspec.Raw:
+    """Encoded: it names all members, and each of them gets it."""
     port = peers.port(PORT_NAME, PORT)
     cluster: dict[str, list[str]] = {}
     for each in peers.members:
         if each.task != _EVALUATOR:
             cluster.setdefault(each.task, []).append(f"{peers.host(each)}:{port}")
-    task = {"type": member.task, "index": member.index}
-    config = {"cluster": cluster, "task": task, "environment": "cloud"}
-    return {"TF_CONFIG": msgspec.json.encode(config).decode()}
+    return msgspec.Raw(msgspec.json.encode(cluster))

@@ -16,7 +16,6 @@ def environment(peers: Peers, member: Member) -> dict[str, str]:
     """The first pod runs the tracker and is a worker as well."""
     address, port = peers.host(peers.members[0]), str(peers.port(PORT_NAME, PORT))
     size, rank = str(len(peers.members)), str(peers.rank(member))
-    others = ",".join(peers.host(each) for each in peers.members[1:])
     return {
         "DMLC_TRACKER_URI": address,
         "DMLC_TRACKER_PORT": port,
@@ -27,6 +26,10 @@ def environment(peers: Peers, member: Member) -> dict[str, str]:
         "MASTER_PORT": port,
         "WORLD_SIZE": size,
         "RANK": rank,
-        "WORKER_ADDRS": others,
+        "WORKER_ADDRS": peers.shared(_others),
         "WORKER_PORT": port,
     }
+
+
+def _others(peers: Peers) -> str:
+    return ",".join(peers.host(each) for each in peers.members[1:])

@@ -19,13 +19,17 @@ def environment(peers: Peers, member: Member, flags: Mapping[str, str]) -> dict[
     masters, workers = peers.of(master), peers.of(worker)
     if not masters:
         return {}
-    ranked = (*masters, *workers)
     told = {
         "MASTER_ADDR": peers.host(masters[0]),
         "MASTER_PORT": port(flags),
-        "WORLD_SIZE": str(len(ranked)),
+        "WORLD_SIZE": str(len(masters) + len(workers)),
     }
-    return {**told, "RANK": str(ranked.index(member))} if member in ranked else told
+    if member.task not in (master, worker):
+        return told
+    # Of one task the order is that of all members.
+    first = masters[0] if member.task == master else workers[0]
+    before = 0 if member.task == master else len(masters)
+    return {**told, "RANK": str(before + peers.rank(member) - peers.rank(first))}
 
 
 def port(flags: Mapping[str, str]) -> str:

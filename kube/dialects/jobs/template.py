@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kube.dialects.documents.document import check_depth, checked
+from kube.dialects.jobs.bounds import MOST_TASKS, check_count, check_template
 from model.fault import ConfigurationFault
 from model.job.job import JobTask
 
@@ -88,6 +89,7 @@ def pod_template(raw: object, where: str) -> Mapping[str, Any]:
     template = checked(raw, _Template, where)
     if not template.spec.containers:
         raise ConfigurationFault(f"{where}.spec.containers", "is empty", "write at least one container")
+    check_template(raw, where)
     return raw
 
 
@@ -98,6 +100,7 @@ def check_names(job: str, tasks: Iterable[JobTask], where: str) -> None:
         raise ConfigurationFault(
             f"{where}: metadata.name", f"{job} is no host name", "write letters, digits and - only"
         )
+    check_count(tasks, MOST_TASKS, "tasks", where)
     names = [task.name for task in tasks]
     for task in tasks:
         if not _LABEL.fullmatch(task.name):

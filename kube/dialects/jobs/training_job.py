@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from kube.dialects.documents.document import GoDuration, checked
+from kube.dialects.jobs.bounds import MOST_TASKS, check_count, check_size, decoded
 from kube.dialects.jobs.replica_resources import ReplicaResources, with_resources
 from kube.dialects.jobs.template import check_names, pod_template
 from kube.objects import TrainingJob, unix_seconds
@@ -119,7 +120,9 @@ def training_job(source: TrainingJob) -> Job:
         leaving=metadata.deletion_timestamp is not None,
     )
     try:
-        return _read(job, source.spec)
+        found = _read(job, decoded(source.spec, f"{job.id.text}: spec"))
+        check_size(found)
+        return found
     except ConfigurationFault as fault:
         return msgspec.structs.replace(job, problem=str(fault))
 
@@ -127,6 +130,7 @@ def training_job(source: TrainingJob) -> Job:
 def _read(job: Job, raw: Any) -> Job:
     where = job.id.text
     spec = checked({} if raw is None else raw, _Spec, f"{where}: spec")
+    check_count(spec.pod_sets, MOST_TASKS, "podSets", f"{where}: spec")
     resources, scheduling = spec.resources or _Resources(), spec.scheduling_config or _Scheduling()
     elastic = _elastic(spec, resources, where)
     tasks = tuple(_tasks(spec, resources, elastic, where))

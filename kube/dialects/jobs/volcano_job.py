@@ -14,6 +14,15 @@ import msgspec
 
 from kube.dialects.documents.document import GoDuration, checked
 from kube.dialects.documents.duration import go_duration_seconds
+from kube.dialects.jobs.bounds import (
+    MOST_ARGUMENTS,
+    MOST_RULES,
+    MOST_TASKS,
+    MOST_VOLUMES,
+    check_each,
+    check_size,
+    decoded,
+)
 from kube.dialects.jobs.template import check_names, pod_template
 from kube.dialects.jobs.volumes import JobVolume, with_volumes
 from kube.objects import VolcanoJob, unix_seconds
@@ -116,7 +125,9 @@ def volcano_job(source: VolcanoJob) -> Job:
         inherited={key: annotations[key] for key in _INHERITED if annotations.get(key)},
     )
     try:
-        return _read(job, source.spec, annotations)
+        found = _read(job, decoded(source.spec, f"{job.id.text}: spec"), annotations)
+        check_size(found)
+        return found
     except ConfigurationFault as fault:
         return msgspec.structs.replace(job, problem=str(fault))
 
@@ -125,6 +136,12 @@ def _read(job: Job, raw: Any, annotations: Mapping[str, str]) -> Job:
     where = job.id.text
     spec = checked({} if raw is None else raw, _Spec, f"{where}: spec")
     waiting = next((text for key in WAITING_TIME if (text := annotations.get(key))), "")
+    counted = (
+        (spec.tasks, MOST_TASKS, "tasks"),
+        (spec.volumes, MOST_VOLUMES, "volumes"),
+        (spec.policies, MOST_RULES, "policies"),
+    )
+    check_each(counted, f"{where}: spec")
     tasks = tuple(_tasks(spec, where))
     check_names(job.id.name, tasks, where)
     _check_order(tasks, where)
@@ -133,12 +150,19 @@ def _read(job: Job, raw: Any, annotations: Mapping[str, str]) -> Job:
         tasks=tasks,
         group=_group(spec, tasks, waiting, where),
         rules=_rules(spec.policies, f"{where}: spec.policies"),
-        plugins={name: tuple(told or ()) for name, told in (spec.plugins or {}).items() if name in PLUGINS},
+        plugins=_plugins(spec, f"{where}: spec.plugins"),
         success=spec.min_success or 0,
         most_failures=3 if spec.max_retry is None else spec.max_retry,
         ttl_seconds=spec.ttl_seconds_after_finished,
         unmet=tuple(_unmet(spec)),
     )
+
+
+def _plugins(spec: _Spec, field: str) -> dict[str, tuple[str, ...]]:
+    """Those that are served, with their arguments."""
+    served = {name: tuple(told or ()) for name, told in (spec.plugins or {}).items() if name in PLUGINS}
+    check_each(((told, MOST_ARGUMENTS, "arguments") for told in served.values()), field)
+    return served
 
 
 def _group(spec: _Spec, tasks: Iterable[JobTask], waiting: str, where: str) -> GroupTerms:
@@ -171,6 +195,9 @@ def _tasks(spec: _Spec, where: str) -> Iterator[JobTask]:
     for index, task in enumerate(spec.tasks):
         field = f"{where}: spec.tasks[{index}]"
         replicas = 1 if task.replicas is None else task.replicas
+        names = task.depends_on.name if task.depends_on else None
+        counted = ((task.policies, MOST_RULES, "policies"), (names, MOST_TASKS, "names in dependsOn"))
+        check_each(counted, field)
         minimum = replicas if task.min_available is None else task.min_available
         if minimum > replicas:
             found = f"is {minimum}, more than its {replicas} replicas"

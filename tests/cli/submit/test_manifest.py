@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cli.submit.manifest import CommandJob, environment, of_command, of_documents
@@ -32,7 +33,7 @@ def test_a_command_with_everything() -> None:
         environment={"SEED": "7"},
     )
     document = of_command(job)
-    read = training_job(TrainingJob(Metadata("bert", "ml"), document["spec"]))
+    read = training_job(TrainingJob(Metadata("bert", "ml"), msgspec.Raw(msgspec.json.encode(document["spec"]))))
     assert (read.problem, read.framework, read.most_failures) == ("", Framework.TENSORFLOW, 1)
     assert (read.group.queue, read.group.priority_class, read.group.minimum) == ("research", "high", 3)
     (container,) = read.tasks[0].template["spec"]["containers"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from job_cases import FACTS, NOW, Cluster, job, planned, pod, running, task
 
+from jobs.core.peers import Peers, peers
 from jobs.core.policy import JobFacts
 from model.job.actions import CreatePod, DeleteJob, DeletePod, EnsureObject, MadeKind, TellEvent
-from model.job.job import Framework, GroupTerms, LifecycleRule, PodEvent, RuleAction, TaskDependency
+from model.job.job import Framework, GroupTerms, LifecycleRule, Member, PodEvent, RuleAction, TaskDependency
 from model.job.status import JobPhase, JobStatus, PodPhase, TaskCounts
 
 
@@ -213,3 +216,29 @@ def test_a_class_that_is_gone_holds_up_no_job_that_runs() -> None:
 def test_pods_above_its_size_go() -> None:
     found = planned(job(), running(), [pod(0), pod(1), pod(2)])
     assert deleted(found) == ["train-worker-2"] and found.status.phase is JobPhase.RUNNING
+
+
+def test_pods_are_made_one_by_one_and_share_what_they_have_in_common() -> None:
+    """A job of a hundred bytes may have a thousand pods, each of which names all others."""
+    of = job(task("worker", 1_000), framework=Framework.TENSORFLOW, group=GroupTerms(minimum=1_000, gpu_type="a"))
+    tracemalloc.start()
+    try:
+        found = planned(of, JobStatus())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    first, second = (each.body for each in found.actions if isinstance(each, CreatePod) and each.member.index < 2)
+    assert first["spec"]["affinity"] is second["spec"]["affinity"]
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+
+
+def test_what_is_told_of_all_members_is_made_once() -> None:
+    calls: list[int] = []
+
+    def told(known: Peers) -> int:
+        calls.append(1)
+        return len(known.members)
+
+    known = peers(job(), (Member("worker", 0), Member("worker", 1)))
+    assert [known.shared(told) for _ in known.members] == [2, 2] and calls == [1]

@@ -7,7 +7,7 @@ from typing import Any
 from job_cases import job, task
 
 from jobs.core.peers import peers
-from jobs.core.pod_body import pod_body, selector
+from jobs.core.pod_body import PodBodies, selector
 from kube.dialects.queues.membership import NamedQueues, named_queues
 from kube.objects import Metadata
 from model.job import labels
@@ -20,7 +20,7 @@ SECOND = Member("worker", 1)
 
 def body(of: Job, member: Member = SECOND, priority: str = "", run: int = 2) -> dict[str, Any]:
     members = tuple(Member(each.name, index) for each in of.tasks for index in range(each.replicas))
-    return pod_body(of, JobStatus(run=run), peers(of, members), member, priority)
+    return PodBodies(of, JobStatus(run=run), peers(of, members), priority).body(member)
 
 
 def template(**spec: Any) -> dict[str, Any]:

@@ -86,7 +86,8 @@ def test_a_status_of_the_version_that_was_read(cluster: Cluster) -> None:
 
 def test_pods_are_made_once_and_deleted_by_their_uid(cluster: Cluster) -> None:
     async def working(writer: KubernetesJobWriter, job: Job) -> None:
-        action = CreatePod(Member("worker", 0), body("Pod", job, **SPEC["template"]))
+        made = body("Pod", job, **SPEC["template"])
+        action = CreatePod(Member("worker", 0), lambda member: made)
         for _ in range(2):
             await writer.create_pod(job, action)
         uid = (await asyncio.to_thread(cluster.request, "GET", f"{CORE}/pods/x"))["metadata"]["uid"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from kube.objects import Metadata, TrainingJob, VolcanoJob
 from model.condition import ConditionStatus
 from model.job.status import Allocation, JobCondition, JobEvent, JobPhase, JobStatus, TaskCounts
@@ -13,12 +15,16 @@ TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "image"}]}}
 POLICIES = [{"event": "PodEvicted", "action": "RestartJob"}, {"event": "PodFailed", "action": "RestartJob"}]
 
 
+def untyped(spec: Any) -> msgspec.Raw:
+    """As an object has it."""
+    return msgspec.Raw(msgspec.json.encode(spec))
+
+
 def training(**spec: Any) -> TrainingJob:
     """Two pods that are alike; None takes a field away."""
     whole = {"jobType": "PyTorchJob", "resources": {"minReplicas": 2}, "template": TEMPLATE, **spec}
-    return TrainingJob(
-        Metadata(name="train", namespace="ml", uid="u1"), {key: each for key, each in whole.items() if each is not None}
-    )
+    told = {key: each for key, each in whole.items() if each is not None}
+    return TrainingJob(Metadata(name="train", namespace="ml", uid="u1"), untyped(told))
 
 
 def task(name: str, replicas: int, **more: Any) -> dict[str, Any]:
@@ -28,7 +34,7 @@ def task(name: str, replicas: int, **more: Any) -> dict[str, Any]:
 def volcano(annotations: dict[str, str] | None = None, **spec: Any) -> VolcanoJob:
     """A master and three workers, as in Volcano's examples."""
     whole = {"tasks": [task("master", 1), task("worker", 3)], **spec}
-    return VolcanoJob(Metadata(name="train", namespace="ml", uid="u1", annotations=annotations), whole)
+    return VolcanoJob(Metadata(name="train", namespace="ml", uid="u1", annotations=annotations), untyped(whole))
 
 
 WHOLE = JobStatus(
