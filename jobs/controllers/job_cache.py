@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from jobs.core.peers import pod_name
 from kube.dialects.jobs import reading
 from kube.dialects.jobs.job_pods import JobPodObject, job_pod, owner
 from kube.dialects.jobs.reading import AnyJob
@@ -23,7 +24,7 @@ class JobCache:
         self._add = add
         self._sources: dict[str, AnyJob] = {}
         self._keys: dict[str, str] = {}
-        self._pods: dict[str, dict[str, JobPod]] = {}
+        self._pods: dict[tuple[str, str], dict[str, JobPod]] = {}
         self._commands: dict[tuple[str, str], dict[str, JobCommand]] = {}
         self._made: dict[str, dict[tuple[MadeKind, str], EnsureObject]] = {}
 
@@ -42,19 +43,20 @@ class JobCache:
         self._add(key)
 
     def saw_pod(self, change: Change[JobPodObject]) -> None:
-        """Every change of a pod of a job; one that only bears the label of a job is none of its."""
+        """Every change of a pod of a job; one that only bears the label of a job is none of its, nor is one of another
+        namespace, where anybody may name any job as its owner.
+        """
         pod = change.object
-        uid = owner(pod)
-        known = self._pods.setdefault(uid, {}) if uid else {}
+        uid, namespace = owner(pod), pod.metadata.namespace
+        known = self._pods.setdefault((namespace, uid), {}) if uid else {}
         found = job_pod(pod) if uid and change.kind is not ChangeKind.DELETED else None
         if found is None:
             known.pop(pod.metadata.name, None)
         else:
             known[pod.metadata.name] = found
         if uid and not known:
-            del self._pods[uid]
-        if key := self._keys.get(uid):
-            self._add(key)
+            del self._pods[namespace, uid]
+        self._add_own(namespace, uid)
 
     def saw_command(self, change: Change[VolcanoCommand]) -> None:
         """Every change of a command; one about a job of another namespace is none of its."""
@@ -66,8 +68,7 @@ class JobCache:
             known[metadata.uid] = volcano_command(change.object)
         if not known:
             del self._commands[metadata.namespace, uid]
-        if key := self._keys.get(uid):
-            self._add(key)
+        self._add_own(metadata.namespace, uid)
 
     def commands(self, source: AnyJob) -> tuple[JobCommand, ...]:
         """Those about this job."""
@@ -84,19 +85,31 @@ class JobCache:
         return self._sources.get(key)
 
     def pods(self, uid: str) -> Iterable[JobPod]:
-        """Those that the job of that uid controls."""
-        return tuple(self._pods.get(uid, {}).values())
+        """Those that the job of that uid controls, under the names that it gives them; none without the job."""
+        source = self._source_of(uid)
+        if source is None:
+            return ()
+        namespace, job = source.metadata.namespace, source.metadata.name
+        known = self._pods.get((namespace, uid), {})
+        return tuple(pod for name, pod in known.items() if name == pod_name(job, pod.member))
 
     def saw_gone(self, kind: MadeKind, metadata: Metadata) -> None:
         """An object of that kind was deleted: the job for which it was made here gets it again."""
         for uid in (each.uid for each in metadata.owner_references or ()):
             # Whoever may write objects of another namespace may name any job as their owner.
-            key = self._keys.get(uid)
-            source = self._sources.get(key) if key else None
-            if key is None or source is None or source.metadata.namespace != metadata.namespace:
-                continue
-            if self._made.get(uid, {}).pop((kind, metadata.name), None) is not None:
-                self._add(key)
+            source = self._source_of(uid)
+            own = source is not None and source.metadata.namespace == metadata.namespace
+            if own and self._made.get(uid, {}).pop((kind, metadata.name), None) is not None:
+                self._add(self._keys[uid])
+
+    def _source_of(self, uid: str) -> AnyJob | None:
+        return self._sources.get(self._keys.get(uid, ""))
+
+    def _add_own(self, namespace: str, uid: str) -> None:
+        """The job of that uid is to be looked at, if it is of that namespace."""
+        source = self._source_of(uid)
+        if source is not None and source.metadata.namespace == namespace:
+            self._add(self._keys[uid])
 
     def made(self, uid: str, action: EnsureObject) -> None:
         """The object is there as `action` has it, or will be in a moment."""

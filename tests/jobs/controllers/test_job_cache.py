@@ -21,10 +21,10 @@ def saw(kind: ChangeKind, item: Any) -> Change[Any]:
     return Change(kind, item)
 
 
-def pod(name: str = "train-w-0", owner: str = "u1") -> JobPodObject:
+def pod(name: str = "train-w-0", owner: str = "u1", namespace: str = "ml") -> JobPodObject:
     owners = [{"uid": owner, "controller": True}]
     return msgspec.convert(
-        {"metadata": {"name": name, "namespace": "ml", "labels": LABELS, "ownerReferences": owners}}, JobPodObject
+        {"metadata": {"name": name, "namespace": namespace, "labels": LABELS, "ownerReferences": owners}}, JobPodObject
     )
 
 
@@ -41,8 +41,9 @@ def test_pods_before_their_job() -> None:
     told: list[str] = []
     cache = JobCache(told.append)
     cache.saw_pod(saw(ChangeKind.ADDED, pod()))
-    assert told == [] and [each.name for each in cache.pods("u1")] == ["train-w-0"]
+    assert told == [] and list(cache.pods("u1")) == []
     cache.saw_job(saw(ChangeKind.ADDED, train()))
+    assert [each.name for each in cache.pods("u1")] == ["train-w-0"]
     cache.saw_pod(saw(ChangeKind.DELETED, pod()))
     assert told == [KEY, KEY] and list(cache.pods("u1")) == []
 
@@ -51,6 +52,28 @@ def test_a_label_alone_gives_no_job_a_pod() -> None:
     cache = JobCache(lambda key: None)
     cache.saw_pod(saw(ChangeKind.ADDED, pod(owner="u2")))
     assert list(cache.pods("u1")) == [] == list(cache.pods("u2"))
+
+
+FORGED = {
+    "another namespace, its name": pod(namespace="evil"),
+    "another namespace, another name": pod("other-w-0", namespace="evil"),
+    "its namespace, another name": pod("other-w-0"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_pod_of_another_namespace_or_name_is_none_of_the_jobs(name: str) -> None:
+    """Whoever may make pods anywhere may write the uid of any job: its own pods were deleted for it."""
+    told: list[str] = []
+    cache = JobCache(told.append)
+    cache.saw_job(saw(ChangeKind.ADDED, train()))
+    cache.saw_pod(saw(ChangeKind.ADDED, pod()))
+    told.clear()
+    cache.saw_pod(saw(ChangeKind.ADDED, FORGED[name]))
+    assert [each.name for each in cache.pods("u1")] == ["train-w-0"]
+    cache.saw_pod(saw(ChangeKind.DELETED, FORGED[name]))
+    assert [each.name for each in cache.pods("u1")] == ["train-w-0"]
+    assert "evil" not in FORGED[name].metadata.namespace or told == []
 
 
 def test_a_job_that_was_made_anew() -> None:
