@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from model.decision import Decision
+from model.selector import Selector
 
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = ""
@@ -25,11 +26,14 @@ Cell: TypeAlias = tuple[str, str]
 
 
 class QueueState(StrEnum):
-    """OPEN takes and places work; HOLD takes it and places none; CLOSED takes none, what runs goes on."""
+    """OPEN takes and places work; HOLD takes it and places none; CLOSED takes none, what runs goes on. DRAIN is HOLD
+    where what runs is evicted as well.
+    """
 
     OPEN = "Open"
     HOLD = "Hold"
     CLOSED = "Closed"
+    DRAIN = "HoldAndDrain"
 
 
 class QueueOrder(StrEnum):
@@ -61,20 +65,70 @@ class QuotaCell(msgspec.Struct, frozen=True):
     weight: int | None = None
 
 
+class VictimPolicy(StrEnum):
+    """Whose work may go for a workload, by priority: nobody's, that of lower, of lower or of equal and newer, any.
+
+    Words of Kueue's ClusterQueue `preemption`.
+    """
+
+    NEVER = "Never"
+    LOWER = "LowerPriority"
+    LOWER_OR_NEWER_EQUAL = "LowerOrNewerEqualPriority"
+    ANY = "Any"
+
+
 class QueuePreemption(msgspec.Struct, frozen=True):
     """Whether the queue's work may be reclaimed, by whom (queue names; empty: anybody), and how long a victim may take
     to end (None: as its pods say).
+
+    Whom its own workloads may evict: `within` the queue, and, for what is its own, of relatives that borrow
+    (`reclaim`); None where the queue has no word on it. While it would borrow itself, `borrowing` says whom of other
+    queues, up to priority `borrowing_most` (None: any below its own).
     """
 
     reclaimable: bool = True
     preemptors: tuple[str, ...] = ()
     grace_seconds: float | None = None
+    within: VictimPolicy | None = None
+    reclaim: VictimPolicy | None = None
+    borrowing: VictimPolicy = VictimPolicy.NEVER
+    borrowing_most: int | None = None
+
+
+class FlavorGroup(msgspec.Struct, frozen=True):
+    """Resources that a pod set takes from one flavour, and the flavours in the order in which they are tried."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+class FlavorStop(StrEnum):
+    """Whether a flavour that would do ends the search, or the next one is looked at for something better."""
+
+    STOP = "MayStopSearch"
+    NEXT = "TryNextFlavor"
+
+
+class FlavorPreference(StrEnum):
+    """Which of two flavours that are not free is better: one that is borrowed, or one that needs an eviction."""
+
+    BORROWING = "BorrowingOverPreemption"
+    PREEMPTION = "PreemptionOverBorrowing"
+
+
+class Fungibility(msgspec.Struct, frozen=True):
+    """When the search for a flavour goes on: past one that would be borrowed, past one that needs an eviction."""
+
+    when_can_borrow: FlavorStop = FlavorStop.STOP
+    when_can_preempt: FlavorStop = FlavorStop.NEXT
+    preference: FlavorPreference = FlavorPreference.BORROWING
 
 
 class QueueAdmission(msgspec.Struct, frozen=True):
     """Rules for whole workloads; None and empty: none.
 
-    `max_jobs` counts those that wait and those that run, of all queues below; `namespaces` are those that may use it.
+    `max_jobs` counts those that wait and those that run, of all queues below; `namespaces` are those that may use it,
+    and `namespace_selector` matches their labels.
     """
 
     max_jobs: int | None = None
@@ -82,13 +136,16 @@ class QueueAdmission(msgspec.Struct, frozen=True):
     min_priority: int | None = None
     max_priority: int | None = None
     namespaces: tuple[str, ...] = ()
+    namespace_selector: Selector | None = None
 
 
 class Queue(msgspec.Struct, frozen=True):
     """A node of the tree; only leaves take workloads. `weight` is its share against its siblings.
 
     `lenders` are the queues it may borrow from; empty: all relatives. `source` is the object it comes from, as
-    `Kind/name`, empty for a queue that nobody wrote.
+    `Kind/name`, empty for a queue that nobody wrote. A queue with `flavor_groups` takes work whose resources these
+    cover, each from a flavour; one without counts all as of no flavour. `inactive` says why nothing can start in it
+    although it can be read, empty where something can.
     """
 
     name: str = DEFAULT_QUEUE
@@ -101,6 +158,9 @@ class Queue(msgspec.Struct, frozen=True):
     preemption: QueuePreemption = QueuePreemption()
     admission: QueueAdmission = QueueAdmission()
     source: str = ""
+    flavor_groups: tuple[FlavorGroup, ...] = ()
+    fungibility: Fungibility = Fungibility()
+    inactive: str = ""
 
 
 def governing(queue: str, *, online: bool) -> str:

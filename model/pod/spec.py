@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
 
-from model.node import TaintEffect
+from model.node import Taint, TaintEffect
 from model.pod.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.priority import PreemptionPolicy
 from model.queue import DEFAULT_QUEUE
@@ -33,6 +33,28 @@ class Toleration(msgspec.Struct, frozen=True):
     """The taint's value."""
     effect: TaintEffect | None = None
     """The taint's effect; None: every effect."""
+
+
+class Tolerations:
+    """Kubernetes' rule: any toleration that matches effect, key and value. A taint is looked up, however many
+    tolerations there are.
+    """
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        exists = TolerationOperator.EXISTS
+        told = tuple(tolerations)
+        self._keys = {(each.effect, each.key) for each in told if each.operator is exists}
+        self._values = {(each.effect, each.key, each.value) for each in told if each.operator is not exists}
+
+    def allow(self, taint: Taint) -> bool:
+        """Whether the taint is tolerated; an empty key with Exists tolerates all, with Equal none."""
+        key, value = taint.key, taint.value
+        return any(
+            (effect, key) in self._keys
+            or (effect, "") in self._keys
+            or (bool(key) and (effect, key, value) in self._values)
+            for effect in (None, taint.effect)
+        )
 
 
 class Container(msgspec.Struct, frozen=True):

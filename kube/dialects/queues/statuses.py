@@ -17,7 +17,11 @@ from model.resources import CPU, MEMORY, amount_text
 
 ACTIVE = "Active"
 _SHORT = {GPU: "gpu", CPU: "cpu", MEMORY: "memory"}
-_WHY = {QueueState.CLOSED: ("Closed", "it takes no work"), QueueState.HOLD: ("OnHold", "what waits is not placed")}
+_WHY = {
+    QueueState.CLOSED: ("Closed", "it takes no work"),
+    QueueState.HOLD: ("OnHold", "what waits is not placed"),
+    QueueState.DRAIN: ("OnHold", "what waits is not placed, and what runs is evicted"),
+}
 
 
 def wanted(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ neither `soft` nor `hard` names a resource, the queue's own is its share by weig
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -90,7 +90,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     preemption: _Preemption | None = None
     admission_control: _Admission | None = None
     order: QueueOrder | None = None
-    state: QueueState | None = None
+    state: Literal["Open", "Hold", "Closed"] | None = None
 
 
 def queue(source: QueueObject) -> Queue:
@@ -103,7 +103,7 @@ def queue(source: QueueObject) -> Queue:
         parent=spec.parent or ROOT_QUEUE,
         weight=spec.weight or 1,
         cells=_cells(spec, borrowing, where),
-        state=spec.state or QueueState.OPEN,
+        state=QueueState(spec.state or QueueState.OPEN),
         order=spec.order or QueueOrder.BACKFILL,
         lenders=tuple(borrowing.allowed_queues or ()),
         preemption=_preemption(spec.preemption or _Preemption()),

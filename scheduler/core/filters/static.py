@@ -8,13 +8,11 @@ is told as a mismatch like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from model.node import Taint
 from model.pod.affinity import NodeTerm
-from model.pod.spec import Toleration, TolerationOperator
+from model.pod.spec import Toleration, Tolerations
 from scheduler.core.filters import volumes
 from scheduler.core.filters.nodes import matching
 from scheduler.core.snapshot.podclass import Tolerance
@@ -40,28 +38,6 @@ def verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
         traits.verdicts.clear()
     traits.verdicts[tolerance] = _verdicts(traits, tolerance)
     return traits.verdicts[tolerance]
-
-
-class Tolerations:
-    """Kubernetes' rule: any toleration that matches effect, key and value. A taint is looked up, however many
-    tolerations there are.
-    """
-
-    def __init__(self, tolerations: Iterable[Toleration]) -> None:
-        exists = TolerationOperator.EXISTS
-        told = tuple(tolerations)
-        self._keys = {(each.effect, each.key) for each in told if each.operator is exists}
-        self._values = {(each.effect, each.key, each.value) for each in told if each.operator is not exists}
-
-    def allow(self, taint: Taint) -> bool:
-        """Whether the taint is tolerated; an empty key with Exists tolerates all, with Equal none."""
-        key, value = taint.key, taint.value
-        return any(
-            (effect, key) in self._keys
-            or (effect, "") in self._keys
-            or (bool(key) and (effect, key, value) in self._values)
-            for effect in (None, taint.effect)
-        )
 
 
 def selected(traits: NodeTraits, tolerance: Tolerance) -> Mask:

@@ -79,7 +79,7 @@ def refusal(tree: QueueTree, queue: str, job: JobFacts, jobs: Mapping[str, int])
         _unusable(tree, path)
         or next((found for each in path if (found := _in_state(each, QueueState.CLOSED))), None)
         or refused_for_ever(tree, queue, job)
-        or next((found for each in path if (found := _in_state(each, QueueState.HOLD))), None)
+        or next((found for each in path for state in _HELD if (found := _in_state(each, state))), None)
         or next((found for each in path if (found := _full(each, jobs.get(each.name, 0)))), None)
     )
 
@@ -126,7 +126,9 @@ def _unusable(tree: QueueTree, path: list[Queue]) -> Refusal | None:
 _STATES = {
     QueueState.CLOSED: (Reason.QUEUE_CLOSED, "is closed: it takes no work"),
     QueueState.HOLD: (Reason.QUEUE_HELD, "is on hold: what waits there is not placed"),
+    QueueState.DRAIN: (Reason.QUEUE_HELD, "is drained: what waits there is not placed, and what runs is evicted"),
 }
+_HELD = (QueueState.HOLD, QueueState.DRAIN)
 
 
 def _in_state(queue: Queue, state: QueueState) -> Refusal | None:

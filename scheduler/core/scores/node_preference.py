@@ -11,9 +11,8 @@ import numpy as np
 
 from model.node import Taint, TaintEffect
 from model.pod.affinity import PreferredNodes
-from model.pod.spec import Toleration
+from model.pod.spec import Toleration, Tolerations
 from scheduler.core.filters.nodes import matching
-from scheduler.core.filters.static import Tolerations
 from scheduler.core.snapshot.snapshot import Amounts, Mask, NodeTraits
 
 _EFFECT = TaintEffect.PREFER_NO_SCHEDULE

@@ -9,13 +9,12 @@ import pytest
 from scheduler_builders import node, pod, snapshot
 
 from model.node import Taint, TaintEffect
-from model.pod.spec import Toleration, TolerationOperator
+from model.pod.spec import Toleration, TolerationOperator, Tolerations
 from model.resources import BATCH_CPU
 from scheduler.core.filters.fit import after_room, before_room, counts, fit_error, report, too_small
 from scheduler.core.filters.obstacles import Obstacles
 from scheduler.core.filters.ports import PORTS
 from scheduler.core.filters.spread import SPREAD
-from scheduler.core.filters.static import Tolerations
 from scheduler.core.snapshot.podclass import class_of
 
 TAINT = Taint("a", "b")

@@ -10,11 +10,11 @@ from scheduler_builders import node, pod
 
 from model.node import Taint, TaintEffect
 from model.pod.affinity import Affinity, NodeTerm
-from model.pod.spec import Toleration, TolerationOperator
+from model.pod.spec import Toleration, TolerationOperator, Tolerations
 from model.selector import Operator, Requirement
 from model.storage import Volume, VolumeClaim
 from scheduler.core.filters.fit import fit_error, report
-from scheduler.core.filters.static import SELECTOR, Tolerations, verdicts
+from scheduler.core.filters.static import SELECTOR, verdicts
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND
 from scheduler.core.snapshot.podclass import class_of
 
