@@ -289,6 +289,41 @@ class ElasticQuotaProfile(msgspec.Struct, frozen=True):
     spec: Any = None
 
 
+class ClusterQueue(msgspec.Struct, frozen=True):
+    """Of kueue.x-k8s.io, either version, as the five kinds after it; the dialect of queues checks their specs."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class Cohort(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class LocalQueue(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class ResourceFlavor(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: Any = None
+
+
+class WorkloadPriorityClass(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    value: Any = None
+
+
+class Topology(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: Any = None
+
+
 class TopologyLayer(msgspec.Struct, frozen=True, rename="camel"):
     topology_layer: str = ""
     parent_topology_layer: str = ""

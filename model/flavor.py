@@ -62,8 +62,8 @@ class FlavorRequest(msgspec.Struct, frozen=True):
 
 
 class FlavorMode(IntEnum):
-    """How a flavour serves a pod set, the worst first: not at all; by evictions that nobody would lose lawfully; by
-    evictions; by evictions of what others borrow of its own; at once.
+    """How a flavour serves a pod set, the worst first: never, as queues are written; later, since nobody may be
+    evicted for it; by evictions; by evictions of what others borrow of its own; at once.
     """
 
     NO_FIT = 0
@@ -75,7 +75,7 @@ class FlavorMode(IntEnum):
     @property
     def evicts(self) -> bool:
         """Whether somebody would have to go."""
-        return self in (FlavorMode.NO_CANDIDATES, FlavorMode.PREEMPT, FlavorMode.RECLAIM)
+        return self in (FlavorMode.PREEMPT, FlavorMode.RECLAIM)
 
 
 class PodSetFlavors(msgspec.Struct, frozen=True):

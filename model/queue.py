@@ -128,7 +128,7 @@ class QueueAdmission(msgspec.Struct, frozen=True):
     """Rules for whole workloads; None and empty: none.
 
     `max_jobs` counts those that wait and those that run, of all queues below; `namespaces` are those that may use it,
-    and `namespace_selector` matches their labels.
+    also where a `namespace_selector` names them by their labels; "" among them is none at all.
     """
 
     max_jobs: int | None = None

@@ -16,7 +16,7 @@ from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Assembly, Candidate
 from scheduler.core.placement import explain
-from scheduler.core.placement.place import Misfit, place
+from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
@@ -28,6 +28,7 @@ from scheduler.settings_in_force import SettingsInForce
 from scheduler.steps import queue_standings
 from scheduler.steps.binding import Binding, Placing
 from scheduler.steps.capacity_holds import CapacityHolds
+from scheduler.steps.flavor_choice import flavors_in
 from scheduler.steps.gang_admission import GangAdmission
 from scheduler.steps.gang_status import GangStatuses
 from scheduler.steps.memo import Memo
@@ -208,7 +209,7 @@ class Cycle:
             if candidate.subject in self._aside:
                 continue
             try:
-                self._holds.hold(working, candidate, now)
+                self._holds.hold(working, self.quotas.flavored(candidate), now)
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 working.nominate(self._holds.kept(working.snapshot))
@@ -249,12 +250,15 @@ class Cycle:
         """Where it goes; None where it waits on, with all that follows from that said and kept, or for a turn that
         makes more plans.
         """
+        asking, candidate = candidate, self.quotas.flavored(candidate)
         refused = self.quotas.refusal(candidate)
         if refused is not None:
             self._refuse(turn, working, candidate, refused, memo, now)
             return None
         candidate = self.quotas.within(candidate)
         outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
+        if isinstance(outcome, Misfit) and flavors_in(candidate):
+            candidate, outcome = self._on_other_flavors(working, asking, candidate, outcome)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
             if not self._attempts.may_plan(candidate.subject):
@@ -275,6 +279,23 @@ class Cycle:
         turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
         return placing
 
+    def _on_other_flavors(
+        self, working: WorkingSnapshot, asking: Candidate, candidate: Candidate, misfit: Misfit
+    ) -> tuple[Candidate, Placed | Misfit]:
+        """Where the nodes of its flavours have no room, those of the next ones that its quota has room for."""
+        passed = frozenset(flavors_in(candidate))
+        while not self.preempting.keeps(candidate.subject):
+            other = self.quotas.flavored(asking, passed)
+            more = frozenset(flavors_in(other))
+            if not more or self.quotas.refusal(other) is not None:
+                break
+            other = self.quotas.within(other)
+            outcome = place(working, other)
+            if not isinstance(outcome, Misfit):
+                return other, outcome
+            passed |= more
+        return candidate, misfit
+
     def _end_wait(self, turn: Turn, candidate: Candidate, now: float) -> None:
         """Members above the minimum were not what it waited for."""
         if candidate.needed:
@@ -286,7 +307,7 @@ class Cycle:
     ) -> None:
         """Its queue does not let it be placed; what others borrowed is taken back where that helps."""
         outcome = None
-        if refusal.reason is Reason.QUOTA_EXHAUSTED:
+        if refusal.reason is Reason.QUOTA_EXHAUSTED and self.quotas.may_evict(candidate):
             if not self._attempts.may_plan(candidate.subject):
                 self._attempts.postpone(candidate.subject)
                 return

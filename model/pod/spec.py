@@ -100,6 +100,10 @@ class PodSpec(msgspec.Struct, frozen=True):
     """The queue that it names itself, empty where it names none."""
     local_queue: str = ""
     """Kueue's LocalQueue that it names, which counts before where a queue has that name."""
+    named_flavors: tuple[tuple[str, str], ...] = ()
+    """The flavour of each resource that its queue gave it when it was placed, by its own word."""
+    flavors: tuple[tuple[str, str], ...] = ()
+    """Resource and flavour: what its amounts count to in its queue, where that counts by flavours."""
     gang: GangMembership | None = None
     """The gang that it belongs to."""
     task: str = ""

@@ -289,7 +289,7 @@ class ClusterCache:
         """
         group, record = self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", self._pods.get(pod.uid)
         if made is not None:
-            group = self.queues.named(self._makers.queue(made))
+            group = self.queues.named(self._makers.queue(made), pod.namespace)
         spec = pod.spec
         if record is not None and self.ledger.charge(pod.uid) is not None:
             group, settled = record.group_queue or group, record.pod.spec
@@ -297,9 +297,17 @@ class ClusterCache:
                 spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
                 pod = msgspec.structs.replace(pod, spec=spec)
         queue = self.queues.queue_of(pod, group)
-        if queue != spec.queue:
-            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, queue=queue))
+        flavors = self._flavors(pod, queue)
+        if (queue, flavors) != (spec.queue, spec.flavors):
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, queue=queue, flavors=flavors))
         return pod, group
+
+    def _flavors(self, pod: Pod, queue: str) -> tuple[tuple[str, str], ...]:
+        """What its amounts count to; one that waits gets its flavours with its node."""
+        if not pod.spec.node_name:
+            return ()
+        node = self.nodes.get(pod.spec.node_name)
+        return self.queues.flavors_of(pod, queue, node.labels if node is not None else None)
 
     def _queue_again(self, records: Iterable[PodRecord]) -> None:
         """Pods that may be in another queue by what their PodGroup or their namespace says, and their charges."""
@@ -307,11 +315,18 @@ class ClusterCache:
             pod, record.group_queue = self._in_queue(record.pod, record.made)
             if pod is record.pod:
                 continue
+            if pod.spec.flavors != record.pod.spec.flavors:
+                record.pod_class = self._classes.shared(class_of(pod))
             record.pod = pod
             self._touch(pod)
             charge = self.ledger.charge(pod.uid)
             if charge is not None:
-                after = msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
+                own = record.pod_class if pod.spec.node_name else charge.pod_class
+                after = self._as_taken(
+                    msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue, pod_class=own, taken=None)
+                    if own != charge.pod_class
+                    else msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
+                )
                 self.ledger.apply([LedgerChange(pod.uid, after)])
 
     def _made_again(self, uids: Iterable[str], now: float) -> None:
@@ -510,6 +525,8 @@ class ClusterCache:
         self._add_news(node_news(before, node, lambda: self.ledger.nodes.get(node.name, {})))
         if before is None or before.allocatable.amounts.keys() != node.allocatable.amounts.keys():
             self._recount(node.name)
+        if (before is None or before.labels != node.labels) and self.queues.kueue.flavors:
+            self._queue_again([self._pods[uid] for uid in sorted(self._on_node.get(node.name, ()))])
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
@@ -562,6 +579,8 @@ class ClusterCache:
         elif isinstance(item, objects.PriorityClass):
             self._class_seen(change)
         elif self.related.reads(item) and self.related.apply(change):
+            if isinstance(item, objects.Namespace):
+                self.queues.labelled(item.metadata.name, self.related.view.namespaces.get(item.metadata.name))
             cpus = isinstance(item, objects.NodeResourceTopology)
             self._add_news(News(NewsKind.CPUS if cpus else NewsKind.VOLUMES | NewsKind.PODS))
             if self.gangs.layers != self.related.layers:

@@ -1,4 +1,4 @@
-"""Queues as objects define them: ours, Volcano's and Koordinator's, each name once.
+"""Queues as objects define them: ours, Volcano's, Koordinator's and Kueue's, each name once.
 
 An object that cannot be read is told once; what it said before goes on counting, and a queue that never could be read
 is a problem of those who name it. Of several objects that have one name one counts, and the others are told.
@@ -13,12 +13,17 @@ import msgspec
 
 from kube import objects
 from kube.dialects.queues.dialect import ALL, QueueDialect
-from kube.dialects.queues.membership import NamedQueues, resolved
+from kube.dialects.queues.kueue_tree import with_cohorts
+from kube.dialects.queues.membership import LOCAL_PREFIX, NamedQueues, resolved
 from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, in_force, read
 from kube.informer import Change, ChangeKind
+from model.flavor import SubmissionQueue
 from model.pod.pod import Pod
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from model.resources import PODS
+from scheduler.cache.kueue_cache import KueueCache
 from scheduler.core.queues.admission_rules import counts_to
+from scheduler.core.queues.flavors import flavors_at
 from scheduler.core.queues.tree import QueueTree, tree_of
 
 _Refuse = Callable[[str, objects.Metadata, str], None]
@@ -29,6 +34,7 @@ class QueueCache:
 
     `refuse` is told (kind and key, metadata, message) of what cannot be read or counts for nothing, `settled` (kind and
     key) of what can be read again, or is gone; `tell` as `refuse`, of what counts but for what the message says.
+    `kueue` has the objects that Kueue's queues go with.
     """
 
     def __init__(
@@ -44,6 +50,10 @@ class QueueCache:
         self._tell_of = tell or refuse
         self._settled = settled
         self._dialects = frozenset(dialects)
+        self.kueue = KueueCache(refuse, settled)
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._queues: tuple[Queue, ...] = ()
+        self._by_name: Mapping[str, Queue] = {}
         self._objects: dict[str, QueueObject] = {}
         self._in_force: dict[str, QueueObject] = {}
         self._by_namespace: dict[str, str] = {}
@@ -53,12 +63,11 @@ class QueueCache:
 
     def reads(self, item: object) -> bool:
         """Whether objects of this kind belong here."""
-        return dialect_of(item) in self._dialects
+        return dialect_of(item) in self._dialects or (QueueDialect.KUEUE in self._dialects and self.kueue.reads(item))
 
     def queues(self) -> tuple[Queue, ...]:
-        """By name; without those that nobody wrote."""
-        found = (self._in_force[name].queue for name in sorted(self._in_force))
-        return tuple(queue for queue in found if queue is not None)
+        """By name; without those that nobody wrote, but for cohorts that are named."""
+        return self._queues
 
     def seen(self) -> tuple[Queue, ...]:
         """The queues, which are news no more."""
@@ -89,13 +98,62 @@ class QueueCache:
         A pod with a node may have got it from its author. It counts to a queue that is not for its namespace no more
         than if it named none; where not even that one is for it, to the root's.
         """
-        local = pod.spec.local_queue
-        known = local if local in self._in_force else ""
-        named = resolved(known or pod.spec.named_queue, group, pod.namespace, self._by_namespace)
+        local, own = self._local(pod.namespace, pod.spec.local_queue), pod.spec.named_queue
+        missing = local.startswith(LOCAL_PREFIX)
+        named = resolved((own or local) if missing else (local or own), group, pod.namespace, self._by_namespace)
+        if named != local and self._of_kueue(named) and not self._reaches(pod.namespace, named):
+            named = f"{LOCAL_PREFIX}{pod.namespace}/{named}"
         if not pod.spec.node_name or self._counts(named, pod.namespace):
             return named
         others = (resolved("", "", pod.namespace, self._by_namespace), DEFAULT_QUEUE)
         return next((queue for queue in others if self._counts(queue, pod.namespace)), ROOT_QUEUE)
+
+    def flavors_of(self, pod: Pod, queue: str, labels: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+        """Resource and flavour of what a pod takes on a node with these labels (None: unknown) in its queue."""
+        found = self._by_name.get(queue)
+        if found is None or not found.flavor_groups:
+            return ()
+        resources = {PODS, *(name for name, amount in pod.spec.requests.amounts.items() if amount > 0)}
+        return flavors_at(found, self.kueue.flavors, resources, labels, dict(pod.spec.named_flavors))
+
+    def submission(self, namespace: str, name: str) -> SubmissionQueue | None:
+        """The LocalQueue of that name; None where there is none."""
+        return self.kueue.submissions.get(f"{namespace}/{name}")
+
+    def _local(self, namespace: str, name: str) -> str:
+        """What a LocalQueue's name stands for; where nobody uses Kueue's objects, a queue of that name, or nothing."""
+        if not name:
+            return ""
+        submission = self.submission(namespace, name)
+        if submission is not None:
+            return submission.queue
+        if name in self._in_force and not self._of_kueue(name):
+            return name
+        return f"{LOCAL_PREFIX}{namespace}/{name}" if self._has_kueue else ""
+
+    @property
+    def _has_kueue(self) -> bool:
+        """Whether anybody uses Kueue's objects here."""
+        return bool(self.kueue.submissions) or any(
+            each.dialect is QueueDialect.KUEUE for each in self._objects.values()
+        )
+
+    def _of_kueue(self, name: str) -> bool:
+        found = self._in_force.get(name)
+        return found is not None and found.dialect is QueueDialect.KUEUE
+
+    def _reaches(self, namespace: str, queue: str) -> bool:
+        """Whether a LocalQueue of the namespace leads to the ClusterQueue: nobody else may use it by its name."""
+        found = self.kueue.submissions.values()
+        return any(each.namespace == namespace and each.queue == queue for each in found)
+
+    def labelled(self, namespace: str, labels: Mapping[str, str] | None) -> None:
+        """A namespace has these labels; None: it is gone. Queues may select others by that."""
+        before = self._namespaces.pop(namespace, None)
+        if labels is not None:
+            self._namespaces[namespace] = labels
+        if before != labels and any(queue.admission.namespace_selector for queue in self._queues):
+            self._choose()
 
     def _counts(self, queue: str, namespace: str) -> bool:
         if not self._rules or (queue != DEFAULT_QUEUE and queue not in self._in_force):
@@ -106,12 +164,17 @@ class QueueCache:
             known = self._counted[queue, namespace] = counts_to(self._tree, queue, namespace)
         return known
 
-    def named(self, told: NamedQueues) -> str:
+    def named(self, told: NamedQueues, namespace: str) -> str:
         """The queue that somebody names, where a LocalQueue's name stands for a queue of that name; empty for none."""
-        return told.local if told.local in self._in_force else told.queue
+        return self._local(namespace, told.local) or told.queue
 
     def apply(self, change: Change[Any]) -> None:
         """Take in one change."""
+        if self.kueue.reads(change.object):
+            if self.kueue.apply(change):
+                self._choose()
+                self.moved |= isinstance(change.object, objects.LocalQueue | objects.ResourceFlavor)
+            return
         found = read(change.object)
         before = self._objects.pop(found.where, None)
         if change.kind is ChangeKind.DELETED:
@@ -128,12 +191,26 @@ class QueueCache:
     def _choose(self) -> None:
         names, places, rules = self._in_force.keys(), self._by_namespace, self._rules
         self._in_force = in_force(self._objects.values())
+        found = (self._in_force[name].queue for name in sorted(self._in_force))
+        written = (self._selected(queue) for queue in found if queue is not None)
+        self._queues = tuple(sorted(with_cohorts(written, self.kueue.flavors), key=lambda queue: queue.name))
+        self._by_name = {queue.name: queue for queue in self._queues}
         self._by_namespace = by_namespace(self._in_force.values())
         self._rules, self._tree, self._counted = _rules(self.queues()), None, {}
         self.changed = True
         self.moved |= names != self._in_force.keys() or places != self._by_namespace or rules != self._rules
         for each in self._objects.values():
             self._tell(each)
+
+    def _selected(self, queue: Queue) -> Queue:
+        """With the namespaces that it selects; none at all is told by a name that no namespace has."""
+        selector = queue.admission.namespace_selector
+        if selector is None:
+            return queue
+        names = tuple(name for name in sorted(self._namespaces) if selector.matches(self._namespaces[name]))
+        return msgspec.structs.replace(
+            queue, admission=msgspec.structs.replace(queue.admission, namespaces=names or ("",))
+        )
 
     def _tell(self, found: QueueObject) -> None:
         """What is wrong with an object that is there; `settled` where nothing is."""
@@ -150,10 +227,10 @@ class QueueCache:
 
 
 def _rules(queues: tuple[Queue, ...]) -> dict[str, tuple[object, ...]]:
-    """What says of which namespaces pods count to which queue; empty where all count everywhere."""
-    if not any(queue.admission.namespaces for queue in queues):
+    """What says of which namespaces pods count to which queue and flavour; empty where all count everywhere."""
+    if not any(queue.admission.namespaces or queue.flavor_groups for queue in queues):
         return {}
-    return {queue.name: (queue.parent, queue.admission.namespaces) for queue in queues}
+    return {queue.name: (queue.parent, queue.admission.namespaces, queue.flavor_groups) for queue in queues}
 
 
 def _said(found: QueueObject | None) -> tuple[object, ...]:

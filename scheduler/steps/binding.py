@@ -8,6 +8,7 @@ import msgspec
 
 from kube.dialects.koordinator.cpubinding import resource_status
 from kube.dialects.koordinator.labels import ANNOTATION_RESOURCE_STATUS
+from kube.dialects.queues.placed_flavors import ANNOTATION_FLAVORS, flavors_text
 from model.cpubinding import BoundCpus
 from model.placement import Placement
 from model.workload import GangMode
@@ -80,9 +81,14 @@ class Binding:
         if record is None:
             raise LookupError(f"pod {uid} was placed but is not in the cache")
         placement = Placement(record.pod.key, uid, node)
+        annotations: list[tuple[str, str]] = []
         if cpus is not None:
             told = resource_status(working.cpus.layout(assignment.row), cpus.cpus)
-            placement = msgspec.structs.replace(placement, annotations=((ANNOTATION_RESOURCE_STATUS, told),))
+            annotations.append((ANNOTATION_RESOURCE_STATUS, told))
+        if assignment.pod_class.flavors:
+            annotations.append((ANNOTATION_FLAVORS, flavors_text(assignment.pod_class.flavors)))
+        if annotations:
+            placement = msgspec.structs.replace(placement, annotations=tuple(annotations))
         return Bind(record.named, placement, record.pod.created_seconds)
 
 

@@ -48,7 +48,7 @@ class CapacityHolds:
             self._restored = True
             self._cache.ledger.residents(snapshot)
             for candidate in waiting.values():
-                self.preempting.restore(candidate, snapshot, now)
+                self.preempting.restore(self._quotas.flavored(candidate), snapshot, now)
         turn = self._dropped(self.preempting.sweep(waiting, snapshot, now))
         self._free(each.pod_class for each in self._reservations.settle(waiting, snapshot, now))
         return turn

@@ -5,16 +5,20 @@ All of it is off while there is no queue but the default one: then nothing is lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from model.queue import ROOT_QUEUE, Cell, Queue, QueueOrder
+import msgspec
+
+from kube.dialects.queues.membership import LOCAL_PREFIX
+from model.flavor import FlavorAssignment, FlavorMode, ResourceFlavor, SubmissionQueue
+from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell, Queue, QueueOrder, QueueState
 from model.reason import Reason
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
-from scheduler.core.ledger.queue_book import QueueBook, add, cells, cells_of
+from scheduler.core.ledger.queue_book import QueueBook, add, cells_of
 from scheduler.core.preemption.demand import cut, needed_only
 from scheduler.core.preemption.queue_rules import Questions, QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
@@ -22,6 +26,7 @@ from scheduler.core.queueing.never_fits import most_of, never_fits
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
 from scheduler.core.queues.book import Balance
+from scheduler.core.queues.flavors import FlavorQuestion
 from scheduler.core.queues.headroom import CAPACITY, Shortage
 from scheduler.core.queues.policy import QueuePolicy
 from scheduler.core.queues.shares import Shares, fair_shares, known_cells
@@ -30,6 +35,7 @@ from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.podclass import PodClass
 from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
+from scheduler.steps.flavor_choice import as_kept, chosen, flavors_in, with_flavors
 from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
 
@@ -51,6 +57,7 @@ class QueueQuotas:
         self._backlog = backlog
         self._known: tuple[Queue, ...] = ()
         self._capacity: Mapping[Cell, int] = {}
+        self._shared: Mapping[Cell, int] = {}
         self._cells: frozenset[Cell] = frozenset()
         self._snapshot = cache.snapshot()
         self._rules: JobRules | None = None
@@ -61,6 +68,9 @@ class QueueQuotas:
         self._history: UsageHistory | None = None
         self._nominal: dict[str, tuple[_Own, ...]] = {}
         self._alike: dict[tuple[PodClass, int], dict[Cell, int]] = {}
+        self._flavors: Mapping[str, ResourceFlavor] = {}
+        self._submissions: Mapping[str, SubmissionQueue] = {}
+        self._chosen: dict[tuple[object, ...], FlavorAssignment] = {}
 
     @property
     def quota(self) -> TurnQuota | None:
@@ -69,10 +79,12 @@ class QueueQuotas:
 
     def begin(self, queues: tuple[Queue, ...], snapshot: ClusterSnapshot, now: float) -> bool:
         """A turn begins; whether queues are others than in the turn before. The cluster may be larger or smaller."""
-        changed = queues != self._known
+        flavors, submissions = self._cache.queues.kueue.flavors, self._cache.queues.kueue.submissions
+        changed = (queues, flavors, submissions) != (self._known, self._flavors, self._submissions)
         ledger, self._snapshot = self._cache.ledger, snapshot
         if changed:
             self._known, self.tree = queues, tree_of(queues)
+            self._flavors, self._submissions = dict(flavors), dict(submissions)
             self._ruleless = ruleless(self.tree)
             ledger.open_book(None)
         if queues and self.policy.enable:
@@ -82,9 +94,10 @@ class QueueQuotas:
                 self._nominal = _nominal(quota)
                 ledger.open_book(QueueBook(quota))
         if self.quota is not None:
-            self.quota.begin(self._capacity, self._shares)
+            self.quota.begin(self._capacity, self._shares, self._shared)
             self._lines.clear()
             self._alike.clear()
+            self._chosen.clear()
             self._firsts.clear()
             self._most = None
             self._observe(now)
@@ -127,6 +140,8 @@ class QueueQuotas:
 
     def _borrows(self, queue: str, candidate: Candidate) -> bool:
         """Whether the queue would have more than it says is its own; one whose own is its share never does so."""
+        if self.by_flavor(queue):
+            return self._assignment(candidate, frozenset()).borrowing > 0
         own = self._nominal.get(queue)
         if own is None:
             return False
@@ -166,8 +181,50 @@ class QueueQuotas:
         self._capacity = self._available(snapshot)
         quota = self._books()
         self._cache.ledger.write_into(QueueBook(quota))
-        quota.begin(self._capacity, self._shares)
+        quota.begin(self._capacity, self._shares, self._shared)
         return quota
+
+    def by_flavor(self, queue: str) -> bool:
+        """Whether work of the queue counts by flavour."""
+        known = self.tree.queues.get(queue)
+        return known is not None and bool(known.flavor_groups)
+
+    def flavored(self, candidate: Candidate, passed: frozenset[str] = frozenset()) -> Candidate:
+        """With the flavours that its queue gives it, of those that were not `passed`; as it is where its queue counts
+        none, or has none for it.
+        """
+        if self.quota is None or not self.by_flavor(candidate.governed_by) or flavors_in(candidate):
+            return candidate
+        claim = self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)
+        if claim is not None and any(pod.pod_class.flavors for pod in claim.pods):
+            return as_kept(candidate, claim, self._flavors)
+        assignment = self._assignment(candidate, passed)
+        if assignment.mode is FlavorMode.NO_FIT or (passed and assignment.mode is not FlavorMode.FIT):
+            return candidate
+        return with_flavors(candidate, assignment, self._flavors)
+
+    def may_evict(self, candidate: Candidate) -> bool:
+        """Whether its queue's rules let it take the flavours that it was given by evictions."""
+        return not self.by_flavor(candidate.governed_by) or self._assignment(candidate, frozenset()).mode.evicts
+
+    def _assignment(self, candidate: Candidate, passed: frozenset[str]) -> FlavorAssignment:
+        """Worked out once for those alike while the books stay as they are."""
+        quota, queue = self.quota, candidate.governed_by
+        if quota is None:
+            return FlavorAssignment(())
+        kept = self._own_claim(candidate)
+        plain = tuple(msgspec.structs.replace(own, flavors=()) if own.flavors else own for own in candidate.classes)
+        counts = tuple(pods.count for pods in candidate.workload.pod_sets)
+        alike = (queue, plain, counts, candidate.needed, candidate.workload.gangs, passed, quota.revision)
+        found = None if kept else self._chosen.get(alike)
+        if found is None:
+            fair = self.policy.fair_sharing and bool(self.policy.fair_preemption_strategies)
+            question = FlavorQuestion(quota, queue, self._flavors, passed, fair)
+            with quota.as_if_gone(kept):
+                found = chosen(question, candidate, self._needed(candidate))
+            if not kept:
+                self._chosen[alike] = found
+        return found
 
     def refusal(self, candidate: Candidate) -> QueueRefusal | None:
         """Why the queue does not let it be placed now; None where it does, for as much as `within` says."""
@@ -182,11 +239,26 @@ class QueueQuotas:
         if against is not None:
             missing = against.reason is Reason.QUEUE_NOT_FOUND
             return self._unknown(queue) if missing else QueueRefusal(against.reason, against.message)
+        if held := self._held(candidate):
+            return held
+        if self.by_flavor(queue) and not flavors_in(candidate):
+            told = f"queue {queue}: {self._assignment(candidate, frozenset()).reason}"
+            return QueueRefusal(Reason.QUOTA_TOO_SMALL, told)
         asked = self._asked(candidate)
         short = quota.short(queue, asked, self._own_claim(candidate))
         if short and (ever := _never(quota, queue, asked)):
             return lacking(queue, ever, ever=True)
         return self._behind(quota, candidate) or (lacking(queue, short) if short else None)
+
+    def _held(self, candidate: Candidate) -> QueueRefusal | None:
+        """The LocalQueue that it names is on hold."""
+        queues = self._cache.queues
+        record = self._cache.record(candidate.uids[0]) if queues.kueue.submissions else None
+        found = queues.submission(record.pod.namespace, record.pod.spec.local_queue) if record is not None else None
+        if found is None or found.state is QueueState.OPEN:
+            return None
+        told = f"LocalQueue {found.namespace}/{found.name} is on hold: what waits there is not placed"
+        return QueueRefusal(Reason.QUEUE_HELD, told)
 
     def admissible(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Without those that their queue refuses for ever: whoever names a queue is no job of it by that alone."""
@@ -219,14 +291,15 @@ class QueueQuotas:
         quota, evicting = self.quota, self._cache.ledger.evicting
         if quota is None:
             return None
-        going = {queue: cells(evicting.of(queue)) for queue in evicting.queues if queue != ROOT_QUEUE}
+        going = {queue: evicting.cells(queue) for queue in evicting.queues if queue != ROOT_QUEUE}
         before = joined(self._own_claim(candidate), going)
         own, asked = candidate.governed_by, self._asked(candidate)
         short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
         contested = tuple(each.cell for each in short) or tuple(quota.counted(asked))
         strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
-        prod = self.policy.reclaim_prod
-        return QueueRules(quota, own, asked, before, contested, strategies, prod, self.questions)
+        prod, first = self.policy.reclaim_prod, self.tree.queues.get(own)
+        words = first.preemption if first is not None and first.preemption.within is not None else None
+        return QueueRules(quota, own, asked, before, contested, strategies, prod, words, self.questions)
 
     def may_reserve(self, candidate: Candidate) -> bool:
         """Whether room may be kept for it while it is the head of its queue."""
@@ -234,18 +307,20 @@ class QueueQuotas:
         return queue is None or queue.order is not QueueOrder.BEST_EFFORT_FIFO
 
     def _available(self, snapshot: ClusterSnapshot) -> dict[Cell, int]:
-        """What all queues share: the nodes' amounts less what work takes that no queue governs."""
+        """What queues without flavours share: the nodes' amounts less what work takes that no queue governs, and what
+        work of flavours takes. All queues share the latter, too (`_shared`).
+        """
         ledger = self._cache.ledger
         outside = (ledger.used(ROOT_QUEUE), ledger.claimed(ClaimKind.NOMINATED).of(ROOT_QUEUE))
-        return {
-            ("", name): max(0, total - sum(amounts.get(name, 0) for amounts in outside))
-            for name, total in snapshot.totals.items()
-        }
+        self._shared = _less(snapshot.totals, outside)
+        flavored = ledger.flavored
+        return _less(snapshot.totals, (*outside, *flavored)) if any(flavored) else self._shared
 
     def _shares(self) -> Shares:
         """Fair shares by what is used, nominated and waited for at this moment."""
         waiting = self.admissible(self._backlog.candidates)
-        demand = own_demand(self.tree.queues, self._cache.ledger, waiting, self._cells)
+        plain = (each for each in waiting if not self.by_flavor(each.governed_by))
+        demand = own_demand(self.tree.queues, self._cache.ledger, plain, self._cells)
         return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
 
     def _unknown(self, queue: str) -> QueueRefusal:
@@ -253,6 +328,9 @@ class QueueQuotas:
         problem = self._cache.queues.problems.get(queue)
         if problem is not None:
             return QueueRefusal(Reason.QUEUE_INVALID, problem)
+        if queue.startswith(LOCAL_PREFIX):
+            told = f"LocalQueue {queue.removeprefix(LOCAL_PREFIX)} does not exist; create it, or name another"
+            return QueueRefusal(Reason.QUEUE_NOT_FOUND, told)
         return QueueRefusal(Reason.QUEUE_NOT_FOUND, f'queue "{queue}" does not exist; create it, or name another')
 
     def _behind(self, quota: TurnQuota, candidate: Candidate) -> QueueRefusal | None:
@@ -319,6 +397,13 @@ class QueueQuotas:
         for pod in claim.pods:
             add(total, cells_of(pod.pod_class))
         return {claim.queue: total}
+
+
+def _less(totals: Mapping[str, int], taken: Sequence[Mapping[str, int]]) -> dict[Cell, int]:
+    return {
+        (NO_FLAVOR, name): max(0, total - sum(amounts.get(name, 0) for amounts in taken))
+        for name, total in totals.items()
+    }
 
 
 def _never(quota: TurnQuota, queue: str, asked: Mapping[Cell, int]) -> tuple[Shortage, ...]:

@@ -11,7 +11,7 @@ from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, Loan, QueueStanding, Qu
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.ledger.queue_book import add, cells
+from scheduler.core.ledger.queue_book import add
 from scheduler.core.queueing.queue_refusal import amounts_of
 from scheduler.core.queues.headroom import Quota
 from scheduler.core.queues.shares import Use, fair_shares, known_cells
@@ -33,7 +33,7 @@ def standings(
     pending = Counter(candidate.workload.queue for candidate in candidates)
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
     claimed = ledger.claimed(ClaimKind.NOMINATED)
-    nominated: Use = {name: quota.counted(cells(claimed.of(name))) for name in tree.top_down}
+    nominated: Use = {name: quota.counted(claimed.cells(name)) for name in tree.top_down}
     counts = QueueCounts(_jobs_upwards(tree, pending), _jobs_upwards(tree, _running(tree, ledger)), places)
     demand: Use = own_demand(tree.top_down, ledger, candidates, quota.cells)
     if parts != 1:
@@ -95,7 +95,7 @@ def own_demand(
 
     `counted` are the cells of which it is told, None: all.
     """
-    used = {name: _of(cells(ledger.counted(name)), counted) for name in queues}
+    used = {name: _of(ledger.counted(name), counted) for name in queues}
     for candidate in waiting:
         queue = candidate.governed_by
         if queue in used and ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:

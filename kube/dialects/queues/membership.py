@@ -22,6 +22,8 @@ VOLCANO_JOB = "volcano.sh/queue-name"
 """As a label or an annotation."""
 KUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_OURS = "sublet.dev/queue"
+LOCAL_PREFIX = "localqueue/"
+"""Before namespace and name: the queue of work that names a LocalQueue which is not there."""
 _LONGEST = 253
 _SHOWN = 63
 

@@ -1,6 +1,6 @@
 """Queue objects of all APIs read alike, and which of those with one name counts.
 
-Ours counts first, then Volcano's, then the oldest ElasticQuota.
+Ours counts first, then Volcano's, then the oldest ElasticQuota, then Kueue's ClusterQueue.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any
 
 import msgspec
 
-from kube.dialects.queues import elastic_quota, sublet, volcano
+from kube.dialects.queues import elastic_quota, kueue, sublet, volcano
 from kube.dialects.queues.dialect import ALL, QueueDialect
-from kube.objects import ElasticQuota, Metadata, Queue, VolcanoQueue, unix_seconds
+from kube.objects import ClusterQueue, Cohort, ElasticQuota, Metadata, Queue, VolcanoQueue, unix_seconds
 from model import queue
 from model.fault import ConfigurationFault
 
-AnyQueue = Queue | VolcanoQueue | ElasticQuota
+AnyQueue = Queue | VolcanoQueue | ElasticQuota | ClusterQueue | Cohort
 
 
 class QueueObject(msgspec.Struct, frozen=True):
     """An object that defines a queue: `queue` is None while it cannot be read, and for the whole cluster's own object.
 
     `where` is what messages call it; `namespaces` are those whose pods are in it where they name no queue; `problem`
-    says why it cannot be read, `unheard` what of it is not acted on.
+    says why it cannot be read, `unheard` what of it is not acted on. `kind` tells those of one API apart.
     """
 
     dialect: QueueDialect
@@ -34,11 +34,14 @@ class QueueObject(msgspec.Struct, frozen=True):
     problem: str = ""
     status: Any = None
     unheard: str = ""
+    kind: str = "Queue"
 
     @property
     def name(self) -> str:
         """That of its queue."""
         name = self.metadata.name
+        if self.kind == kueue.COHORT:
+            return kueue.COHORT_PREFIX + name
         return elastic_quota.queue_name(name) if self.dialect is QueueDialect.ELASTIC_QUOTA else name
 
     @property
@@ -58,6 +61,8 @@ def dialect_of(item: object) -> QueueDialect | None:
             return QueueDialect.VOLCANO
         case ElasticQuota():
             return QueueDialect.ELASTIC_QUOTA
+        case ClusterQueue() | Cohort():
+            return QueueDialect.KUEUE
     return None
 
 
@@ -70,9 +75,12 @@ def read(source: AnyQueue) -> QueueObject:
             found = _object(QueueDialect.VOLCANO, volcano.where_of(source), source)
         case ElasticQuota():
             found = _object(QueueDialect.ELASTIC_QUOTA, elastic_quota.where_of(source.metadata), source)
+        case ClusterQueue() | Cohort():
+            found = _object(QueueDialect.KUEUE, kueue.where_of(source), source)
     try:
-        unheard = elastic_quota.unheard(source.metadata) if isinstance(source, ElasticQuota) else ""
-        return msgspec.structs.replace(found, queue=_queue(source), namespaces=_namespaces(source), unheard=unheard)
+        return msgspec.structs.replace(
+            found, queue=_queue(source), namespaces=_namespaces(source), unheard=_unheard(source)
+        )
     except ConfigurationFault as fault:
         return msgspec.structs.replace(found, problem=str(fault))
 
@@ -102,7 +110,17 @@ def by_namespace(chosen: Iterable[QueueObject]) -> dict[str, str]:
 
 
 def _object(dialect: QueueDialect, where: str, source: AnyQueue) -> QueueObject:
-    return QueueObject(dialect, where, source.metadata, status=source.status)
+    return QueueObject(dialect, where, source.metadata, status=source.status, kind=type(source).__name__)
+
+
+def _unheard(source: AnyQueue) -> str:
+    match source:
+        case ElasticQuota():
+            return elastic_quota.unheard(source.metadata)
+        case ClusterQueue():
+            unmet = "; ".join(kueue.unmet(source))
+            return f"{kueue.where_of(source)}: not acted on: {unmet}" if unmet else ""
+    return ""
 
 
 def _queue(source: AnyQueue) -> queue.Queue | None:
@@ -113,6 +131,10 @@ def _queue(source: AnyQueue) -> queue.Queue | None:
             return volcano.queue(source)
         case ElasticQuota():
             return elastic_quota.queue(source)
+        case ClusterQueue():
+            return kueue.cluster_queue(source)
+        case Cohort():
+            return kueue.cohort(source)
 
 
 def _namespaces(source: AnyQueue) -> tuple[str, ...]:

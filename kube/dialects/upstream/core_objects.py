@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kube import objects
 from kube.dialects.documents.document import checked
 from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.documents.taints import taint, toleration
 from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
 from kube.dialects.gangs.volcano import TASK
 from kube.dialects.koordinator import labels as koordinator
@@ -18,6 +19,7 @@ from kube.dialects.koordinator.loadaware import load_terms
 from kube.dialects.koordinator.memoryqos import pod_memory
 from kube.dialects.koordinator.oomscores import oom_scores
 from kube.dialects.queues.membership import named_queues
+from kube.dialects.queues.placed_flavors import named_flavors
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
 from kube.dialects.upstream import podstate
@@ -26,11 +28,11 @@ from kube.dialects.upstream.amounts import WrittenAmounts, amounts_of
 from kube.dialects.upstream.storage import claim, volume
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from model.node import Node, Taint, TaintEffect
+from model.node import Node
 from model.pod.affinity import Affinity, HostPort
 from model.pod.colocation import Colocation
 from model.pod.pod import Pod
-from model.pod.spec import PodSpec, Toleration, TolerationOperator
+from model.pod.spec import PodSpec
 from model.pod.status import PodStatus
 from model.priority import PriorityClass
 from model.qos import KubernetesQoS
@@ -40,8 +42,6 @@ from model.selector import Selector
 
 __all__ = ["budget", "claim", "namespace_labels", "node", "pod", "priority_class", "volume"]
 
-_EFFECTS = {member.value: member for member in TaintEffect}
-_EFFECTS = {member.value: member for member in TaintEffect}
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _CONFIG_MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30
@@ -99,6 +99,7 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
         queue=named.queue or DEFAULT_QUEUE,
         named_queue=named.queue,
         local_queue=named.local,
+        named_flavors=named_flavors(annotations),
         gang=gang_of(metadata, spec.scheduling_group, defaults),
         task=annotations.get(TASK, ""),
         rank=rank_of(labels, annotations),
@@ -107,7 +108,7 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
         node_selector=spec.node_selector or {},
         affinity=_affinity(spec, metadata.namespace, labels, f"{where}: spec.affinity"),
         spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
-        tolerations=tuple(_toleration(item) for item in spec.tolerations or ()),
+        tolerations=tuple(toleration(item) for item in spec.tolerations or ()),
         host_ports=tuple(_host_ports(spec)),
         host_network=spec.host_network,
         claims=tuple(_claims(metadata.name, spec)),
@@ -182,7 +183,7 @@ def node(source: objects.Node) -> Node:
         allocatable=allocatable,
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
-        taints=tuple(Taint(item.key, item.value, _effect(item.effect)) for item in source.spec.taints or []),
+        taints=tuple(taint(item) for item in source.spec.taints or []),
         unschedulable=source.spec.unschedulable,
         uid=metadata.uid,
         cpu_rules=cpu_rules(metadata.labels or {}, max(capacity[CPU], allocatable[CPU])),
@@ -228,16 +229,6 @@ def _cgroup_uid(metadata: objects.Metadata) -> str:
     annotations = metadata.annotations or {}
     config = annotations.get(_CONFIG_HASH, "") if _CONFIG_MIRROR in annotations else ""
     return config if _DIRECTORY_NAME.fullmatch(config) else metadata.uid
-
-
-def _toleration(source: objects.Toleration) -> Toleration:
-    exists = source.operator == TolerationOperator.EXISTS
-    operator = TolerationOperator.EXISTS if exists else TolerationOperator.EQUAL
-    return Toleration(source.key, operator, source.value, _effect(source.effect) if source.effect else None)
-
-
-def _effect(word: str) -> TaintEffect:
-    return _EFFECTS.get(word, TaintEffect.UNKNOWN)
 
 
 def _host_ports(spec: objects.PodSpec) -> Iterator[HostPort]:

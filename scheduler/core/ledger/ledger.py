@@ -14,6 +14,7 @@ import msgspec
 
 from model.placement import PlacementState
 from model.pod.affinity import NOWHERE
+from model.queue import Cell
 from model.workload import WorkloadId
 from scheduler.core.ledger.account import Account
 from scheduler.core.ledger.charge import Charge, ChargeChange, charge_of
@@ -80,19 +81,24 @@ class Ledger:
     def write_into(self, book: QueueBook) -> None:
         """What is used and nominated at this moment."""
         for account in self._counting:
-            book.begin({queue: account.of(queue) for queue in account.queues})
+            book.begin({queue: account.cells(queue) for queue in account.queues})
 
     @property
     def _counting(self) -> tuple[Account, Account]:
         """The accounts that make a queue's share."""
         return (self._used, self._claimed[ClaimKind.NOMINATED])
 
-    def counted(self, queue: str) -> Mapping[str, int]:
-        """Resource → amount that makes the queue's share: what is used, and what is nominated."""
-        used, nominated = self._used.of(queue), self._claimed[ClaimKind.NOMINATED].of(queue)
+    def counted(self, queue: str) -> dict[Cell, int]:
+        """What makes the queue's share: what is used, and what is nominated."""
+        used, nominated = (account.cells(queue) for account in self._counting)
         if not nominated:
             return used
-        return {name: used.get(name, 0) + nominated.get(name, 0) for name in used.keys() | nominated.keys()}
+        return {cell: used.get(cell, 0) + nominated.get(cell, 0) for cell in used.keys() | nominated.keys()}
+
+    @property
+    def flavored(self) -> tuple[Mapping[str, int], ...]:
+        """Resource → amount of what is used, and of what is nominated, that counts to flavours of queues."""
+        return tuple(account.flavored for account in self._counting)
 
     @property
     def nodes(self) -> UseTable:

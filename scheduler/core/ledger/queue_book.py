@@ -12,8 +12,8 @@ from scheduler.core.snapshot.podclass import PodClass
 
 
 def cells_of(pod_class: PodClass, number: int = 1) -> dict[Cell, int]:
-    """What so many pods of a class take, in a cluster without flavours."""
-    return {(NO_FLAVOR, resource): number * amount for resource, amount in pod_class.request}
+    """What so many pods of a class take."""
+    return pod_class.cells(number)
 
 
 def cells(amounts: Mapping[str, int]) -> dict[Cell, int]:
@@ -45,11 +45,11 @@ class QueueBook:
         """Those jobs."""
         return self._jobs.get(queue, {}).keys()
 
-    def begin(self, used: Mapping[str, Mapping[str, int]]) -> None:
-        """What is used and nominated by now, by queue and resource."""
+    def begin(self, used: Mapping[str, Mapping[Cell, int]]) -> None:
+        """What is used and nominated by now, by queue."""
         for queue, amounts in used.items():
             if queue != ROOT_QUEUE:
-                self.quota.charge(queue, cells(amounts))
+                self.quota.charge(queue, amounts)
 
     def count(self, queue: str, pod_class: PodClass, number: int) -> None:
         """So many pods more, or fewer where it is negative."""

@@ -32,7 +32,7 @@ def taken_of(charge: Charge, before: Charge | None, node: Node | None, used: Usa
         return NOTHING
     request = charge.pod_class.request
     known = tuple(each for each in request if each[0] in node.allocatable or each[0] == PODS)
-    return None if len(known) == len(request) else PodClass(known)
+    return None if len(known) == len(request) else PodClass(known, flavors=charge.pod_class.flavors)
 
 
 def _taken_in(pod: Pod) -> bool:

@@ -36,7 +36,7 @@ def legality(
     """Residents that may be evicted for the preemptor."""
     present = residents.rows >= 0
     mask, excluded = present.copy(), []
-    queues = verdict(residents, facts.queues)
+    queues = verdict(residents, facts.queues, preemptor)
     for name, out in (
         ("kept by their queue", queues.kept),
         ("same or higher priority", _too_important(residents, preemptor, policy) & ~queues.regardless),

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import msgspec
 
-from model.queue import ROOT_QUEUE, Cell, Queue
+from model.queue import ROOT_QUEUE, Cell, Queue, QueuePreemption, VictimPolicy
 from scheduler.core.ledger.queue_book import add
 from scheduler.core.queues.headroom import Quota, Shortage
 from scheduler.core.queues.policy import FairPreemption
@@ -47,6 +47,7 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
     contested: tuple[Cell, ...]
     strategies: tuple[FairPreemption, ...] = ()
     reclaims_prod: bool = False
+    words: QueuePreemption | None = None
     questions: Questions = msgspec.field(default_factory=Questions)
 
     @property
@@ -69,9 +70,36 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
 
     def why_not(self, victim_queue: str) -> str:
         """Why nothing of another queue may be taken back; empty where something may."""
+        if why := self._barred(victim_queue):
+            return why
         with self.quota.as_if_gone(self.before):
             why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
-            return "" if why and self._by_share(victim_queue, {}) else why
+            return "" if why and (self._to_borrow(victim_queue) or self._by_share(victim_queue, {})) else why
+
+    def to_borrow(self, victim_queue: str) -> bool:
+        """Whether what it would take from that queue is not its own: such work goes by priority alone."""
+        with self.quota.as_if_gone(self.before):
+            why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
+            return bool(why) and self._to_borrow(victim_queue) and not self._by_share(victim_queue, {})
+
+    def _barred(self, victim_queue: str) -> str:
+        """Queues that count by flavour take back within their cohort alone, and as far as they say."""
+        tree = self.quota.tree
+        theirs = tree.queues.get(victim_queue)
+        if self.words is None and (theirs is None or not theirs.flavor_groups):
+            return ""
+        if tree.path(self.own)[len(tree.apart(self.own, victim_queue)[0])] == ROOT_QUEUE:
+            return f"queue {self.own} and queue {victim_queue} are in no cohort together"
+        if self.words is not None and self.words.reclaim is VictimPolicy.NEVER:
+            return f"queue {self.own} takes nothing back from its cohort"
+        return ""
+
+    def _to_borrow(self, victim_queue: str) -> bool:
+        """Whether its queue lets it evict in order to borrow, and that one borrows as well."""
+        if self.words is None or self.words.borrowing is VictimPolicy.NEVER:
+            return False
+        theirs = self.quota.tree.apart(self.own, victim_queue)[1]
+        return any(all(self.quota.over(node, cell) for node in theirs) for cell in self.contested)
 
     @contextmanager
     def losing(self) -> Iterator[Losses]:
@@ -90,7 +118,7 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
         if not self.quota.may_lose(queue, amounts, self.own, self.contested):
             return False
         entitled = not self.quota.may_reclaim(self.own, self.asks, queue, self.contested)
-        return entitled or self._by_share(queue, amounts)
+        return entitled or self._to_borrow(queue) or self._by_share(queue, amounts)
 
     def _by_share(self, victim_queue: str, amounts: Mapping[Cell, int]) -> bool:
         """Whether a queue that has more than it is entitled to may take these amounts from one that has still more."""

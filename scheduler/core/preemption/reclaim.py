@@ -9,11 +9,11 @@ import numpy as np
 
 from model.priority import SYSTEM_PRIORITY
 from model.qos import LOWEST_PROD
-from model.queue import Cell
+from model.queue import Cell, VictimPolicy
 from model.workload import WorkloadId
 from scheduler.core.ledger.queue_book import add, cells_of
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.preemption.facts import GangFacts
+from scheduler.core.preemption.facts import GangFacts, Preemptor
 from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import Mask
 
@@ -28,7 +28,7 @@ class QueueVerdict(msgspec.Struct, frozen=True, eq=False):
     regardless: Mask
 
 
-def verdict(residents: Residents, rules: QueueRules | None) -> QueueVerdict:
+def verdict(residents: Residents, rules: QueueRules | None, preemptor: Preemptor) -> QueueVerdict:
     """What queues say of each resident; system-critical pods are taken back from nobody.
 
     Services keep what their priority keeps: of pods outside the mid, batch and free bands from koord-prod up lower
@@ -37,14 +37,46 @@ def verdict(residents: Residents, rules: QueueRules | None) -> QueueVerdict:
     nobody = np.zeros(len(residents.rows), bool)
     names = residents.queue_names
     foreign = np.array([rules is not None and rules.foreign(name) for name in names], bool)
-    if rules is None or not foreign.any():
+    if rules is None:
         return QueueVerdict(nobody, nobody, nobody)
+    if not foreign.any():
+        return _by_own_word(QueueVerdict(nobody, nobody, nobody), residents, rules, preemptor)
     may = np.array([other and not rules.why_not(name) for name, other in zip(names, foreign, strict=True)], bool)
     present = residents.rows >= 0
     reclaimable = present & may[residents.queues] & (residents.priorities < SYSTEM_PRIORITY)
     kept = np.asarray(present & foreign[residents.queues] & ~reclaimable)
     prod = (residents.priorities >= LOWEST_PROD) & ((residents.flags & Flag.BELOW_PROD) == 0)
-    return QueueVerdict(np.asarray(reclaimable), kept, np.asarray(reclaimable & (~prod | rules.reclaims_prod)))
+    found = QueueVerdict(np.asarray(reclaimable), kept, np.asarray(reclaimable & (~prod | rules.reclaims_prod)))
+    return _by_own_word(found, residents, rules, preemptor)
+
+
+def _by_own_word(found: QueueVerdict, residents: Residents, rules: QueueRules, preemptor: Preemptor) -> QueueVerdict:
+    """As far as the preemptor's queue says whom it may evict."""
+    words = rules.words
+    if words is None:
+        return found
+    names, present = residents.queue_names, residents.rows >= 0
+    own = present & np.array([name == rules.own for name in names], bool)[residents.queues]
+    kept, regardless = found.kept.copy(), found.regardless.copy()
+    if words.within is VictimPolicy.NEVER:
+        kept |= own
+    elif words.within is VictimPolicy.LOWER_OR_NEWER_EQUAL:
+        regardless |= _newer_equals(residents, own, preemptor)
+    if words.reclaim is VictimPolicy.LOWER:
+        regardless &= own
+    borrowed = np.array([rules.foreign(name) and rules.to_borrow(name) for name in names], bool)[residents.queues]
+    regardless &= ~borrowed
+    if words.borrowing_most is not None:
+        kept |= present & borrowed & (residents.priorities > words.borrowing_most)
+    return QueueVerdict(np.asarray(found.reclaimable & ~kept), np.asarray(kept), np.asarray(regardless & ~kept))
+
+
+def _newer_equals(residents: Residents, own: Mask, preemptor: Preemptor) -> Mask:
+    found = np.zeros(len(own), bool)
+    for slot in np.flatnonzero(own & (residents.priorities == preemptor.priority)).tolist():
+        pod = residents.pods[slot]
+        found[slot] = pod is not None and pod.created_seconds > preemptor.created_seconds
+    return found
 
 
 def beyond(

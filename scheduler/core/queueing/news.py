@@ -154,9 +154,10 @@ def node_news(before: Node | None, after: Node, used: Callable[[], Mapping[str, 
 
 def need_of(report: FitReport, classes: Iterable[PodClass] = ()) -> Need:
     """What may help a workload that was refused so; a node that is feasible says nothing about the cause. `classes`
-    are those of its members.
+    are those of its members: where their queue gave them a flavour, it may give them another one next time.
     """
-    if report.feasible > 0:
+    classes = tuple(classes)
+    if report.feasible > 0 or any(pod_class.flavors for pod_class in classes):
         return ANYTHING
     reasons = {reason for reasons, _ in report.refused for reason in reasons}
     kinds = NewsKind.NODE_ADDED

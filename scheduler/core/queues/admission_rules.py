@@ -78,6 +78,7 @@ def refusal(tree: QueueTree, queue: str, job: JobFacts, jobs: Mapping[str, int])
     return (
         _unusable(tree, path)
         or next((found for each in path if (found := _in_state(each, QueueState.CLOSED))), None)
+        or next((Refusal(Reason.QUEUE_INVALID, each.name, each.inactive) for each in path if each.inactive), None)
         or refused_for_ever(tree, queue, job)
         or next((found for each in path for state in _HELD if (found := _in_state(each, state))), None)
         or next((found for each in path if (found := _full(each, jobs.get(each.name, 0)))), None)
@@ -141,7 +142,9 @@ def _in_state(queue: Queue, state: QueueState) -> Refusal | None:
 def _refused(queue: Queue, job: JobFacts) -> Refusal | None:
     rules, name = queue.admission, f'queue "{queue.name}"'
     message = ""
-    if rules.namespaces and job.namespace not in rules.namespaces:
+    if rules.namespaces and job.namespace not in rules.namespaces and rules.namespace_selector is not None:
+        message = f"{name} takes no work of namespace {job.namespace}: its labels do not match spec.namespaceSelector"
+    elif rules.namespaces and job.namespace not in rules.namespaces:
         message = f"{name} is for namespaces {', '.join(rules.namespaces)}, and the job is in {job.namespace}"
     elif rules.max_gpus_per_job is not None and job.gpus > rules.max_gpus_per_job:
         message = f"{name} takes at most {rules.max_gpus_per_job} GPUs a job, and the job asks for {job.gpus}"

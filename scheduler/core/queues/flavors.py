@@ -88,6 +88,35 @@ def assign_fewer(asked: FlavorQuestion, pod_sets: Sequence[FlavorRequest]) -> Fl
     return best
 
 
+def flavors_at(
+    queue: Queue,
+    flavors: Mapping[str, ResourceFlavor],
+    resources: Collection[str],
+    labels: Mapping[str, str] | None,
+    named: Mapping[str, str],
+) -> tuple[tuple[str, str], ...]:
+    """Resource and flavour of a pod on a node with these labels, None: a node that nobody knows.
+
+    What the pod was given (`named`) counts where the node has the labels of that flavour; else that flavour counts
+    which says most of the node, the first in order of several; where none does, the first in order, so that what the
+    pod has counts in any case.
+    """
+    found: list[tuple[str, str]] = []
+    for group in queue.flavor_groups:
+        own = [name for name in group.resources if name in resources]
+        if not own:
+            continue
+        fitting = [name for name in group.flavors if name in flavors and _is_at(flavors[name], labels)]
+        fallback = max(fitting, key=lambda name: len(flavors[name].node_labels), default=group.flavors[0])
+        told = next((named[name] for name in own if named.get(name) in fitting), fallback)
+        found.extend((name, told) for name in own)
+    return tuple(sorted(found))
+
+
+def _is_at(flavor: ResourceFlavor, labels: Mapping[str, str] | None) -> bool:
+    return labels is None or flavor.node_labels.items() <= labels.items()
+
+
 def _of_count(pods: FlavorRequest, count: int) -> FlavorRequest:
     return msgspec.structs.replace(pods, count=count)
 
@@ -213,7 +242,7 @@ def _fits(asked: FlavorQuestion, rules: QueuePreemption, cell: Cell, amount: int
         # It borrows what it would once they are gone: nothing of its own, and of the queue's as much less.
         after = 0 if mode is FlavorMode.RECLAIM else _height(quota, asked.queue, cell, max(0, room))[0]
         return mode, after, reason
-    return FlavorMode.NO_FIT, height, reason
+    return FlavorMode.NO_CANDIDATES, height, reason
 
 
 def _height(quota: Quota, queue: str, cell: Cell, amount: int) -> tuple[int, bool]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from model.queue import ROOT_QUEUE, Cell, CellStanding
+from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell, CellStanding
 from scheduler.core.queues.book import Balance, Book, Claim
 from scheduler.core.queues.dominance import Dominance
 from scheduler.core.queues.lending import Holding, Lending, lending
@@ -97,12 +97,12 @@ class Quota:
         self.dominance.renew(capacity)
         self._choosy = {name: set(queue.lenders) for name, queue in tree.queues.items() if queue.lenders}
 
-    def renew(self, capacity: Amounts) -> None:
-        """There is so much now; what is used stays as it is."""
+    def renew(self, capacity: Amounts, shared: Amounts | None = None) -> None:
+        """There is so much now; what is used stays as it is. `shared` is what dominant shares are of, None: that."""
         self.capacity = capacity
         self._entitled.clear()
         self._lending.clear()
-        self.dominance.renew(capacity)
+        self.dominance.renew(capacity if shared is None else shared)
         self.revision += 1
 
     # what is
@@ -300,7 +300,11 @@ class Quota:
     # inside
 
     def _entitlements(self, cell: Cell) -> dict[str, int]:
-        """Empty where no share of the cell is known."""
+        """Empty where no share of the cell is known. Of a flavour nothing but quota is known, so that all that is a
+        queue's own is due to it.
+        """
+        if cell[0] != NO_FLAVOR and cell not in self.capacity:
+            return {name: said(self.tree, name, cell).nominal or 0 for name in self.tree.top_down}
         if cell not in self.shares.get(ROOT_QUEUE, {}):
             return {}
         shares = {name: self.share(name, cell) or 0 for name in (ROOT_QUEUE, *self.tree.top_down)}

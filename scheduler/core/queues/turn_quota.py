@@ -37,7 +37,7 @@ class TurnQuota(Quota):
         self._made = made
         self._entitled = {}
 
-    def begin(self, capacity: Amounts, make: Callable[[], Shares]) -> None:
-        """Another turn, with what there is now."""
+    def begin(self, capacity: Amounts, make: Callable[[], Shares], shared: Amounts | None = None) -> None:
+        """Another turn, with what there is now; `shared` as `renew` has it."""
         self._make, self._made = make, None
-        self.renew(capacity)
+        self.renew(capacity, shared)

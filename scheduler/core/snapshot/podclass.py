@@ -14,6 +14,7 @@ from model.pod.colocation import LoadTerms
 from model.pod.pod import Pod
 from model.pod.spec import Toleration
 from model.qos import PriorityBand
+from model.queue import NO_FLAVOR, Cell
 from model.resources import PODS
 
 T = TypeVar("T")
@@ -78,7 +79,8 @@ UNSCORED = Estimate()
 class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`.
 
-    `cpus` are whole ones of its own, None where it shares them.
+    `cpus` are whole ones of its own, None where it shares them. `flavors` are pairs of a resource and the flavour that
+    it counts to; a resource that is not among them counts to none.
     """
 
     request: tuple[tuple[str, int], ...] = ((PODS, 1),)
@@ -86,6 +88,14 @@ class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     interpod: InterPod = NO_INTERPOD
     estimate: Estimate = UNSCORED
     cpus: CpuRequest | None = None
+    flavors: tuple[tuple[str, str], ...] = ()
+
+    def cells(self, number: int = 1) -> dict[Cell, int]:
+        """What so many pods take, by flavour and resource."""
+        if not self.flavors:
+            return {(NO_FLAVOR, resource): number * amount for resource, amount in self.request}
+        flavors = dict(self.flavors)
+        return {(flavors.get(resource, NO_FLAVOR), resource): number * amount for resource, amount in self.request}
 
 
 class KnownClasses:
@@ -147,6 +157,7 @@ def class_of(pod: Pod) -> PodClass:
             pod.colocation.load,
         ),
         pod.colocation.cpus,
+        spec.flavors,
     )
 
 

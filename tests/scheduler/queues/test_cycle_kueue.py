@@ -1,0 +1,287 @@
+"""Kueue's objects govern pods: the example of the documents as it is to be read, and each rule of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kueue_world import (
+    GPU,
+    V100,
+    cluster_queue,
+    flavor,
+    gpu_node,
+    gpu_pod,
+    local_queue,
+    namespace,
+    settled,
+    training,
+    waits,
+)
+from scheduler_fakes import World
+
+from kube import objects
+
+TEAMS = (namespace("ml-research"), namespace("ml-production"))
+
+
+def platform(a100: int = 8, v100: int = 4) -> World:
+    """The example with so many nodes of 8 GPUs of each kind."""
+    nodes = [gpu_node(f"a{number}") for number in range(a100)]
+    nodes += [gpu_node(f"v{number}", V100) for number in range(v100)]
+    return World().see(*TEAMS, *training(), *nodes)
+
+
+def research(name: str, **more: Any) -> objects.Pod:
+    return gpu_pod(name, "ml-research-queue", namespace="ml-research", whole=True, **more)
+
+
+def production(name: str, **more: Any) -> objects.Pod:
+    return gpu_pod(name, "ml-production-queue", namespace="ml-production", whole=True, **more)
+
+
+def other() -> objects.ClusterQueue:
+    """Another queue of the cohort, with A100 and all that these take."""
+    amounts = {"cpu": 1000, "memory": "8Ti", GPU: 64}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
+    group = {"coveredResources": list(amounts), "flavors": [{"name": "gpu-a100", "resources": resources}]}
+    found: objects.ClusterQueue = cluster_queue("other", "ai-platform", resourceGroups=[group])
+    return found
+
+
+def used(world: World, queue: str, flavor: str = "gpu-a100", resource: str = GPU) -> int:
+    found = {each.queue.name: each for each in world.cycle.standings()}
+    return found[queue].cells[flavor, resource].used
+
+
+def placed(world: World, kind: str) -> int:
+    return sum(node.startswith(kind) for node in world.binder.assigned.values())
+
+
+def test_both_local_queues_share_one_quota() -> None:
+    """(a) What research has is lacking to production, whatever its LocalQueue."""
+    world = settled(platform().see(*(research(f"r{n}", created=n) for n in range(12))))
+    assert (placed(world, "a"), placed(world, "v")) == (8, 4)
+    settled(world.see(production("late", created=99.0)))
+    assert "late" not in world.binder.assigned
+    assert 'that is the maximum of queue "cohort/ai-platform"; nor is there enough memory, nvidia.com/gpu' in waits(
+        world, "late", "ml-production"
+    )
+
+
+def test_priority_alone_separates_them() -> None:
+    """(a) A job of higher priority evicts one of lower priority of its own ClusterQueue, whose LocalQueue it is not."""
+    world = settled(platform().see(*(research(f"r{n}", created=n, node=f"a{n}") for n in range(8))))
+    settled(world.see(*(research(f"s{n}", created=n, node=f"v{n}") for n in range(4))))
+    settled(world.see(production("urgent", created=99.0, priority=1000)))
+    assert len(world.evictor.evicted) == 1
+
+
+def test_alone_in_its_cohort_it_borrows_nothing() -> None:
+    """(b) borrowingLimit 16 has no effect until another queue joins: with room on nodes the ninth goes to V100."""
+    world = settled(platform(a100=10, v100=0).see(*(research(f"r{n}", created=n) for n in range(10))))
+    assert placed(world, "a") == 8
+    settled(world.see(other()))
+    assert placed(world, "a") == 10
+    assert used(world, "training-cluster-queue") == 80
+
+
+def test_gpus_are_borrowed_to_the_limit_and_cpus_without_one() -> None:
+    """(c) 16 GPUs more, not 24; CPU and memory have no limit of their own, and follow."""
+    world = platform(a100=12, v100=0).see(other())
+    settled(world.see(*(research(f"r{n}", created=n) for n in range(12))))
+    assert placed(world, "a") == 10
+    assert used(world, "training-cluster-queue", resource="cpu") == 320_000
+
+
+def test_all_resources_of_a_pod_come_from_one_flavour() -> None:
+    """(d) 60 GPUs of A100 are used: CPUs for 8 more would be there, and the pod goes to V100 with all it asks for."""
+    small = (research(f"s{n}", gpus=4, created=n) for n in range(15))
+    world = settled(platform().see(*small))
+    settled(world.see(research("big", created=99.0)))
+    assert world.binder.assigned["big"].startswith("v")
+    assert used(world, "training-cluster-queue", "gpu-v100", "cpu") == 32_000
+    assert used(world, "training-cluster-queue", "gpu-a100", "cpu") == 240_000
+
+
+def test_flavours_are_tried_in_order() -> None:
+    """(e) A100 first; a pod that selects V100 itself goes there."""
+    selects = {"node_selector": {"nvidia.com/gpu.product": V100}}
+    world = settled(platform().see(research("any"), research("chosen", **selects)))
+    assert (world.binder.assigned["any"][0], world.binder.assigned["chosen"][0]) == ("a", "v")
+
+
+def test_eight_whole_nodes_fill_the_first_flavour() -> None:
+    """(f) 64 GPUs, 256 CPUs and 2 TiB of A100, exactly; the ninth goes to V100."""
+    world = settled(platform(a100=9).see(*(research(f"r{n}", created=n) for n in range(9))))
+    assert (placed(world, "a"), placed(world, "v")) == (8, 1)
+    amounts = (64, 256_000, 2 << 40)
+    assert tuple(used(world, "training-cluster-queue", resource=name) for name in (GPU, "cpu", "memory")) == amounts
+
+
+def test_quota_without_room_goes_to_the_next_flavour() -> None:
+    """Quota and room in one decision: no A100 node is there, and its quota is no reason to wait for one."""
+    world = settled(platform(a100=0).see(research("r")))
+    assert world.binder.assigned["r"].startswith("v")
+
+
+def test_what_a_pod_got_stays_with_it() -> None:
+    """The flavour stands in an annotation of the pod, from its Binding."""
+    world = settled(platform().see(research("r")))
+    assert world.binder.told["r"]["sublet.dev/flavors"] == f"cpu=gpu-a100,memory=gpu-a100,{GPU}=gpu-a100"
+
+
+def two(cohort: str = "team", **spec: Any) -> World:
+    """Two queues with 8 GPUs each, on two nodes."""
+    return World().see(
+        namespace(),
+        flavor(),
+        gpu_node("a0"),
+        gpu_node("a1"),
+        cluster_queue("one", cohort, **spec),
+        cluster_queue("two", cohort),
+        local_queue("one", "one"),
+        local_queue("two", "two"),
+    )
+
+
+def pods(queue: str, number: int, gpus: int = 4, **more: Any) -> list[objects.Pod]:
+    return [gpu_pod(f"{queue}-{n}", queue, gpus, created=n, **more) for n in range(number)]
+
+
+PLACED: dict[str, tuple[Callable[[], World], list[objects.Pod], int]] = {
+    "without a cohort nothing is borrowed": (lambda: two(""), pods("one", 4), 2),
+    "in a cohort what is idle is": (lambda: two(), pods("one", 4), 4),
+    "to the borrowing limit": (lambda: two(borrows=4), pods("one", 4), 3),
+    "not what another does not lend": (
+        lambda: two().see(cluster_queue("two", "team", lends=0)),
+        pods("one", 4),
+        2,
+    ),
+    "on hold nothing starts": (lambda: two(stopPolicy="Hold"), pods("one", 1), 0),
+    "nor in a drained one": (lambda: two(stopPolicy="HoldAndDrain"), pods("one", 1), 0),
+    "nor by a LocalQueue on hold": (
+        lambda: two().see(local_queue("one", "one", stopPolicy="Hold")),
+        pods("one", 1),
+        0,
+    ),
+    "nor where no namespace is selected": (
+        lambda: two().see(cluster_queue("one", "team", namespaceSelector=None)),
+        pods("one", 1),
+        0,
+    ),
+    "nor where another namespace is": (
+        lambda: two().see(cluster_queue("one", "team", namespaceSelector={"matchLabels": {"team": "x"}})),
+        pods("one", 1),
+        0,
+    ),
+    "where its own is, it does": (
+        lambda: two().see(
+            cluster_queue("one", "team", namespaceSelector={"matchLabels": {"team": "x"}}), namespace(team="x")
+        ),
+        pods("one", 1),
+        1,
+    ),
+    "nor where the flavour does not exist": (
+        lambda: two().see(cluster_queue("one", "team", flavor="other")),
+        pods("one", 1),
+        0,
+    ),
+    "nor by a LocalQueue that is not there": (lambda: two(), pods("none", 1), 0),
+    "a resource that no group covers is refused": (lambda: two(), pods("one", 1, whole=True), 0),
+    "a cohort of a cohort lends": (
+        lambda: two("low").see(
+            cluster_queue("two", "other"),
+            *(objects.Cohort(objects.Metadata(name, uid=name), {"parentName": "top"}) for name in ("low", "other")),
+        ),
+        pods("one", 4),
+        4,
+    ),
+    "a cohort has amounts of its own": (
+        lambda: two("low").see(
+            cluster_queue("two", "other"),
+            objects.Cohort(
+                objects.Metadata("low", uid="low"),
+                {
+                    "resourceGroups": [
+                        {
+                            "coveredResources": [GPU],
+                            "flavors": [{"name": "gpu-a100", "resources": [{"name": GPU, "nominalQuota": 4}]}],
+                        }
+                    ]
+                },
+            ),
+        ),
+        pods("one", 4),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "waiting", "number"), PLACED.values(), ids=PLACED)
+def test_as_many_are_placed(make: Callable[[], World], waiting: list[objects.Pod], number: int) -> None:
+    assert len(settled(make().see(*waiting)).binder.assigned) == number
+
+
+def running(queue: str, number: int, node: str, **more: Any) -> list[objects.Pod]:
+    return [gpu_pod(f"{queue}-on-{node}-{n}", queue, 4, node=node, **more) for n in range(number)]
+
+
+EVICTED: dict[str, tuple[dict[str, Any], list[objects.Pod], objects.Pod, int]] = {
+    "by default nobody goes for one of the same queue": (
+        {},
+        [*running("one", 2, "a0"), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4, priority=10),
+        0,
+    ),
+    "lower priority does where the queue says so": (
+        {"preemption": {"withinClusterQueue": "LowerPriority"}},
+        [*running("one", 2, "a0"), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4, priority=10),
+        1,
+    ),
+    "equal priority does not": (
+        {"preemption": {"withinClusterQueue": "LowerPriority"}},
+        [*running("one", 2, "a0", created=5.0), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4),
+        0,
+    ),
+    "equal and newer does where the queue says so": (
+        {"preemption": {"withinClusterQueue": "LowerOrNewerEqualPriority"}},
+        [*running("one", 2, "a0", created=5.0), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4),
+        1,
+    ),
+    "by default nothing is taken back": (
+        {},
+        [*running("two", 2, "a0"), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4, priority=10),
+        0,
+    ),
+    "what another borrowed is, whatever its priority": (
+        {"preemption": {"reclaimWithinCohort": "Any"}},
+        [*running("two", 2, "a0", priority=100), *running("two", 2, "a1", priority=100)],
+        gpu_pod("new", "one", 4),
+        1,
+    ),
+    "of lower priority alone where the queue says that": (
+        {"preemption": {"reclaimWithinCohort": "LowerPriority"}},
+        [*running("two", 2, "a0", priority=100), *running("two", 2, "a1", priority=100)],
+        gpu_pod("new", "one", 4),
+        0,
+    ),
+    "not what is another's own": (
+        {"preemption": {"reclaimWithinCohort": "Any"}},
+        [*running("one", 2, "a0"), *running("two", 2, "a1")],
+        gpu_pod("new", "one", 4, priority=10),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "run", "new", "number"), EVICTED.values(), ids=EVICTED)
+def test_as_many_are_evicted(rules: dict[str, Any], run: list[objects.Pod], new: objects.Pod, number: int) -> None:
+    world = settled(two(**rules).see(*run))
+    settled(world.see(new))
+    assert len(world.evictor.evicted) == number
