@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -34,6 +34,10 @@ class CheckContext(Protocol):
 
     def queues(self) -> Mapping[str, KnownQueue] | None:
         """By name; None while it is not known which there are."""
+        ...
+
+    def local_queues(self) -> Collection[str]:
+        """Names of LocalQueues, of whichever namespaces."""
         ...
 
     def node_labels(self) -> Mapping[str, Mapping[str, str]]:

@@ -10,6 +10,14 @@ import msgspec
 from admission.check_result import CheckContext, CheckResult
 from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.jobcheck import check_training_job
+from admission.kueuecheck import (
+    check_deleted_cluster_queue,
+    check_flavor,
+    check_kueue_queue,
+    check_local_queue,
+    check_topology,
+    check_workload_priority,
+)
 from admission.profilecheck import check_profile
 from admission.queuecheck import check_deleted_queue, check_queue, check_quota_profile, check_volcano_group
 from kube.dialects import misread
@@ -32,15 +40,21 @@ from kube.dialects.unserved import KINDS as UNSERVED_KINDS
 from kube.dialects.unserved import UnservedKind, held_for_ever, in_metadata, kind_sentence
 from kube.objects import (
     ClusterColocationProfile,
+    ClusterQueue,
+    Cohort,
     ConfigMap,
     ElasticQuota,
     ElasticQuotaProfile,
+    LocalQueue,
     Metadata,
     NodeSLO,
     Queue,
+    ResourceFlavor,
+    Topology,
     TrainingJob,
     VolcanoPodGroup,
     VolcanoQueue,
+    WorkloadPriorityClass,
 )
 from model.fault import ConfigurationFault
 
@@ -144,7 +158,7 @@ def check_job(source: _Job, surroundings: CheckContext) -> CheckResult:
     """What it names itself that nobody serves; nothing of a Job is refused. Its pods: `templates`."""
     where = _where("Job", source.metadata)
     held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
-    named = in_metadata(source.metadata, where, queues=surroundings.queues() or ())
+    named = in_metadata(source.metadata, where, queues={*(surroundings.queues() or ()), *surroundings.local_queues()})
     return CheckResult((), (*([held] if held else ()), *(each.text for each in named)))
 
 
@@ -172,6 +186,12 @@ KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("scheduling.volcano.sh", "PodGroup"): _of(VolcanoPodGroup, check_volcano_group),
     ("scheduling.sigs.k8s.io", "ElasticQuota"): _of(ElasticQuota, check_queue),
     ("quota.koordinator.sh", "ElasticQuotaProfile"): _of(ElasticQuotaProfile, check_quota_profile),
+    ("kueue.x-k8s.io", "ClusterQueue"): _of(ClusterQueue, check_kueue_queue),
+    ("kueue.x-k8s.io", "Cohort"): _of(Cohort, check_kueue_queue),
+    ("kueue.x-k8s.io", "LocalQueue"): _of(LocalQueue, check_local_queue),
+    ("kueue.x-k8s.io", "ResourceFlavor"): _of(ResourceFlavor, check_flavor),
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"): _of(WorkloadPriorityClass, check_workload_priority),
+    ("kueue.x-k8s.io", "Topology"): _of(Topology, check_topology),
     **{(kind.group, kind.kind): _unserved(kind) for kind in UNSERVED_KINDS},
 }
 """API group and kind → how an object is read, and its check."""
@@ -180,6 +200,7 @@ DELETIONS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("sublet.dev", "Queue"): _of(Queue, check_deleted_queue),
     ("scheduling.volcano.sh", "Queue"): _of(VolcanoQueue, check_deleted_queue),
     ("scheduling.sigs.k8s.io", "ElasticQuota"): _of(ElasticQuota, check_deleted_queue),
+    ("kueue.x-k8s.io", "ClusterQueue"): _of(ClusterQueue, check_deleted_cluster_queue),
 }
 """The same of an object that is to be deleted."""
 

@@ -238,7 +238,7 @@ class Reviewer:
     def _queues(self) -> Collection[str] | None:
         """The names of all queues; None while they are not known."""
         known = self._surroundings.queues()
-        return None if known is None else {DEFAULT_QUEUE, *known}
+        return None if known is None else {DEFAULT_QUEUE, *known, *self._surroundings.local_queues()}
 
     def _unknown_class(self, spec: Mapping[str, Any]) -> str:
         """The API server refuses such pods before it asks anybody; empty where the class is there, or none is named."""

@@ -45,6 +45,19 @@ class SubmissionQueue(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+class SubmissionStanding(msgspec.Struct, frozen=True):
+    """How a LocalQueue stands: what its jobs on nodes use, and what is `reserved` with what is kept for those whose
+    victims have not gone yet.
+    """
+
+    queue: SubmissionQueue
+    pending_jobs: int = 0
+    running_jobs: int = 0
+    nominated_jobs: int = 0
+    used: Mapping[Cell, int] = {}
+    reserved: Mapping[Cell, int] = {}
+
+
 class FlavorRequest(msgspec.Struct, frozen=True):
     """Pods of one shape that ask for a flavour: `request` is of one pod, in base units.
 

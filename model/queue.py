@@ -199,7 +199,8 @@ class QueueStanding(msgspec.Struct, frozen=True):
 
     `dominant_share` is of used and nominated, 0 to 1, of `dominant_resource`; `weighted_share` is it by weight.
     `position` is its place in the order in which queues were served in the last turn, 0: nothing of it waits.
-    `problem` says why the queue takes no work, empty where it does.
+    `problem` says why the queue takes no work, empty where it does. `nominated_jobs` are those for which room is kept
+    until their victims are gone; `borrowed_share` is Kueue's number of a queue that counts by flavours.
     """
 
     queue: Queue
@@ -212,6 +213,8 @@ class QueueStanding(msgspec.Struct, frozen=True):
     running_jobs: int = 0
     position: int = 0
     problem: str = ""
+    nominated_jobs: int = 0
+    borrowed_share: int = 0
 
 
 class Loan(msgspec.Struct, frozen=True):

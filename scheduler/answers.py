@@ -51,7 +51,7 @@ class SchedulerAnswers:
             node=pod.spec.node_name,
             gang=pod.spec.gang.key if pod.spec.gang else "",
             decision=own or self._history.newest(subject.text),
-            unserved=sentences(record.unserved, self._cache.queues.names),
+            unserved=sentences(record.unserved, self._cache.queues.words),
             queue=queue_of(pod),
             stage=self._queues.stage(subject),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from model.flavor import SubmissionStanding
 from model.metrics import MetricSample
 from model.queue import Loan, QueueStanding
 from model.reason import Reason
@@ -35,6 +36,7 @@ from scheduler.steps.memo import Memo
 from scheduler.steps.preempting import Preempting
 from scheduler.steps.queue_figures import ended, queue_figures
 from scheduler.steps.queue_quotas import QueueQuotas
+from scheduler.steps.submission_standings import submission_standings
 from scheduler.steps.turn import Turn
 from scheduler.steps.waiting import Waiting
 
@@ -94,6 +96,10 @@ class Cycle:
         quota = self.quotas.picture(self._cache.snapshot())
         waiting = self.quotas.admissible(self.backlog.candidates)
         return queue_standings.standings(quota, self._cache.ledger, waiting, self._served, parts)
+
+    def submission_standings(self) -> tuple[SubmissionStanding, ...]:
+        """How LocalQueues stand."""
+        return submission_standings(self._cache, self.backlog.candidates)
 
     def figures(self) -> Mapping[str, Sequence[MetricSample]]:
         """Of queues, for metrics."""

@@ -22,6 +22,7 @@ from kube.client import KubeClient
 from kube.dialects.queues.dialect import QueueDialect
 from kube.events import EventRecorder
 from kube.grpc_server import loopback_server
+from kube.informer import SOON_SECONDS
 from kube.leadership import Leadership
 from kube.lease import Holder, LeaseSettings
 from kube.monitoring import AccessGuard, MonitoringServer, Probes
@@ -37,6 +38,7 @@ from scheduler.cache.facts import Configured, Fact, NodeSeen, ObjectSeen, PodGro
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.queue_statuses import QueueStatuses
 from scheduler.controllers.quota_profiles import QuotaProfiles
+from scheduler.controllers.submission_statuses import SubmissionStatuses
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
 from scheduler.edge.cluster import (
@@ -162,6 +164,15 @@ class Scheduler:
         self.queue_statuses = QueueStatuses(
             client, leadership.leading, cycle.standings, cache.queues, kept.keeps, self.clock
         )
+        self.submission_statuses = SubmissionStatuses(
+            client,
+            leadership.leading,
+            cycle.submission_standings,
+            cycle.standings,
+            cache.queues.kueue,
+            kept.keeps,
+            self.clock,
+        )
         quotas = QueueDialect.ELASTIC_QUOTA in settings.queues.dialects
         self.quota_profiles = QuotaProfiles(client, leadership.leading, kept.keeps, enabled=quotas)
         self.jobs = JobController(
@@ -178,7 +189,8 @@ class Scheduler:
         asked = (cache, cycle, self.history, self.node_reports, self.clock)
         self.answers = SchedulerAnswers(*asked, self.jobs.progress)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
-        self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects, settings.gang_makers)
+        soon = KeptDefinitions(client, SOON_SECONDS)
+        self.watch = KubernetesWatch(client, self._enqueue, settings.queues.dialects, settings.gang_makers, soon.keeps)
         self.loop.reread = self.watch.reread
 
     def _completed(self, metrics: SchedulerMetrics, ended: Completion) -> None:
@@ -366,6 +378,7 @@ async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine
             scheduler.withdrawer.run(),
             scheduler.node_objects.run(),
             scheduler.queue_statuses.run(),
+            scheduler.submission_statuses.run(),
             scheduler.quota_profiles.run(),
             scheduler.jobs.run(),
             scheduler.unserved.run(),

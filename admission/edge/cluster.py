@@ -7,7 +7,7 @@ the definition of ClusterColocationProfile there are none. A pod that is to be e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -93,12 +93,15 @@ class ClusterView:
             Informer(client, path, kind, on_change=self._known_queues.apply, undefined_seconds=SOON_SECONDS)
             for path, kind in QUEUES.values()
         )
+        self._local_queues = Informer(
+            client, "kueue.x-k8s.io/v1beta2/localqueues", objects.LocalQueue, undefined_seconds=SOON_SECONDS
+        )
         self._namespaces = Informer(client, "v1/namespaces", objects.Namespace)
         self._nodes = Informer(client, "v1/nodes", objects.Node)
 
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What has to run for the view to stay fresh."""
-        return [informer.run() for informer in (*self._all, *self._queues)]
+        return [informer.run() for informer in (*self._all, *self._queues, self._local_queues)]
 
     @property
     def synced(self) -> bool:
@@ -123,6 +126,9 @@ class ClusterView:
     def queues(self) -> Mapping[str, KnownQueue] | None:
         known = all(informer.synced.is_set() for informer in self._queues)
         return self._known_queues.view() if known else None
+
+    def local_queues(self) -> Collection[str]:
+        return {item.metadata.name for item in self._local_queues.items.values()}
 
     def node_labels(self) -> Mapping[str, Mapping[str, str]]:
         return {name: node.metadata.labels or {} for name, node in self._nodes.items.items()}

@@ -19,7 +19,7 @@ from kube.dialects.queues import elastic_quota
 from model.fault import ConfigurationFault
 from view.cluster_outcome import Outcome, tables
 
-_QUEUES = {"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "ElasticQuotaProfile"}
+_QUEUES = {"ElasticQuotaProfile"}
 
 
 def simulate_cluster(

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cli.simulate.cluster_by_quota import NODE, cluster_node
+from cli.simulate.cluster_by_quota import NODE, cluster_nodes
 from cli.simulate.cluster_groups import named_groups, pods_of_groups
 from cli.simulate.cluster_objects import (
+    KUEUE,
     OTHERS,
     QUEUES,
     UPSTREAM_GROUP,
@@ -74,7 +75,7 @@ class GivenCluster:
         yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, group)) for group in others)
         for item in found.of("PodDisruptionBudget"):
             yield facts.ObjectSeen(Change(ChangeKind.ADDED, budget(item, self.pods.values())))
-        nodes = [self._cluster()] if self._by_quota else [item.object for item in found.of("Node")]
+        nodes = list(self._cluster()) if self._by_quota else [item.object for item in found.of("Node")]
         yield from (facts.NodeSeen(Change(ChangeKind.ADDED, node)) for node in nodes)
         yield from (facts.PodGroupSeen(Change(ChangeKind.ADDED, group)) for group in self.groups.values())
         yield from (facts.PodSeen(Change(ChangeKind.ADDED, pod)) for pod in self.pods.values())
@@ -88,15 +89,15 @@ class GivenCluster:
             self.pods[copy.metadata.uid] = copy
             self.templates[copy.metadata.uid] = f"{pod.metadata.namespace}/{pod.metadata.name}"
 
-    def _cluster(self) -> objects.Node:
+    def _cluster(self) -> tuple[objects.Node, ...]:
         """What the queues bring; whatever is requested besides has no end."""
         queues = QueueCache(_refuse, lambda where: None, tell=lambda where, metadata, message: None)
-        for kind in QUEUES:
+        for kind in (*QUEUES, *KUEUE):
             for item in self._found.of(kind):
                 queues.apply(Change(ChangeKind.ADDED, item.object))
         seen = {id(pod.spec): pod for pod in self.pods.values()}
         requested = {name for pod in seen.values() for name in core_objects.pod(pod).spec.requests}
-        return cluster_node(queues.queues(), sorted(requested))
+        return cluster_nodes(queues.queues(), sorted(requested), queues.kueue.flavors)
 
 
 def _refuse(where: str, metadata: objects.Metadata, message: str) -> None:

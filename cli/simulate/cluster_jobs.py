@@ -30,10 +30,11 @@ class JobPod(msgspec.Struct, frozen=True):
 
 
 class PodFate(msgspec.Struct, frozen=True):
-    """What became of it: an outcome, and the code of why."""
+    """What became of it: an outcome, the code of why, and the flavour of each resource that counts by one."""
 
     outcome: str
     reason: str = ""
+    flavors: tuple[tuple[str, str], ...] = ()
 
 
 class Jobs:
@@ -70,13 +71,13 @@ class Jobs:
 
     def workloads(self, fates: Mapping[str, PodFate]) -> tuple[WorkloadOut, ...]:
         """Of those that waited at first: how many pods have which outcome for which reason."""
-        counts: Counter[tuple[str, str, str, str]] = Counter()
+        counts: Counter[tuple[str, str, str, str, tuple[tuple[str, str], ...]]] = Counter()
         for uid, pod in self._pods.items():
             if pod.waited and uid in fates:
-                counts[pod.job, pod.queue, fates[uid].outcome, fates[uid].reason] += 1
+                counts[pod.job, pod.queue, fates[uid].outcome, fates[uid].reason, fates[uid].flavors] += 1
         return tuple(
-            WorkloadOut(job, queue, outcome, count, {}, reason)
-            for (job, queue, outcome, reason), count in sorted(counts.items())
+            WorkloadOut(job, queue, outcome, count, dict(flavors), reason)
+            for (job, queue, outcome, reason, flavors), count in sorted(counts.items())
         )
 
     def preemptions(self, plans: Iterable[EvictionPlan]) -> tuple[PreemptionOut, ...]:

@@ -17,7 +17,7 @@ import msgspec
 from cli.simulate.manifests import NODE_KINDS, GivenObject, Kind, Manifests
 from kube import objects
 from kube.dialects.gangs import volcano as volcano_groups
-from kube.dialects.queues import elastic_quota, sublet, volcano
+from kube.dialects.queues import elastic_quota, kueue, kueue_objects, sublet, volcano
 from kube.dialects.upstream import core_objects
 from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
@@ -83,7 +83,16 @@ QUEUES = {
     "Queue": Kind("sublet.dev", objects.Queue),
     VOLCANO_QUEUE: Kind("scheduling.volcano.sh", objects.VolcanoQueue),
     "ElasticQuota": Kind("scheduling.sigs.k8s.io", objects.ElasticQuota, namespaced=True),
+    "ClusterQueue": Kind("kueue.x-k8s.io", objects.ClusterQueue),
+    "Cohort": Kind("kueue.x-k8s.io", objects.Cohort),
 }
+KUEUE = {
+    "LocalQueue": Kind("kueue.x-k8s.io", objects.LocalQueue, namespaced=True),
+    "ResourceFlavor": Kind("kueue.x-k8s.io", objects.ResourceFlavor),
+    "WorkloadPriorityClass": Kind("kueue.x-k8s.io", objects.WorkloadPriorityClass),
+    "Topology": Kind("kueue.x-k8s.io", objects.Topology),
+}
+"""What Kueue's queues go with."""
 MAKERS = {
     "Job": Kind("batch", objects.Job, namespaced=True),
     "JobSet": Kind("jobset.x-k8s.io", objects.JobSet, namespaced=True),
@@ -93,6 +102,7 @@ MAKERS = {
 OTHERS = {
     "CompositePodGroup": Kind("scheduling.k8s.io", objects.CompositePodGroup, namespaced=True),
     **QUEUES,
+    **KUEUE,
     **MAKERS,
     "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
     "Namespace": Kind("", objects.Namespace),
@@ -242,6 +252,12 @@ def checked(found: Manifests, pods: Mapping[str, GivenObject]) -> None:
         "Queue": sublet.queue,
         VOLCANO_QUEUE: volcano.queue,
         "ElasticQuota": elastic_quota.queue,
+        "ClusterQueue": kueue.cluster_queue,
+        "Cohort": kueue.cohort,
+        "LocalQueue": kueue_objects.submission_queue,
+        "ResourceFlavor": kueue_objects.flavor,
+        "WorkloadPriorityClass": kueue_objects.priority,
+        "Topology": kueue_objects.levels,
     }
     for kind, reader in readers.items():
         for given in found.of(kind):
@@ -261,6 +277,7 @@ def unmet(found: Manifests) -> Iterator[str]:
     """Fields of queues and PodGroups of Volcano that are set and not acted on; none of one that cannot be read."""
     readers: dict[str, Callable[[Any], Iterator[str]]] = {
         VOLCANO_QUEUE: volcano.unmet,
+        "ClusterQueue": kueue.unmet,
         VOLCANO_GROUP: volcano_groups.unmet,
     }
     for kind, reader in readers.items():

@@ -22,9 +22,9 @@ from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
 from model.decision import Decision
 from model.fault import ConfigurationFault
-from model.placement import EvictionPlan
+from model.placement import EvictionPlan, Placement
 from model.pod.status import PodPhase
-from model.queue import NO_FLAVOR, Cell
+from model.queue import Cell
 from model.reason import Reason, Stage, stage_of
 from model.workload import GangSource, WorkloadId, WorkloadKind
 from scheduler.cache import facts
@@ -163,7 +163,7 @@ class _Run:
         for pod in waiting:
             record = None if _nominated(pod) else self._cache.record(pod.metadata.uid)
             if record is not None:
-                asked = {(NO_FLAVOR, name): amount for name, amount in record.pod_class.request}
+                asked = record.pod_class.cells()
                 for queue in self._cycle.quotas.tree.path(record.pod.spec.queue):
                     found[queue].update(asked)
         return found
@@ -173,7 +173,9 @@ class _Run:
         fates = {uid: PodFate(EVICTED, victim.reason) for uid, victim in self._victims.items()}
         for uid, pod in self._pods.items():
             if pod.spec.node_name and uid not in fates:
-                fates[uid] = PodFate(ADMITTED, Reason.SCHEDULED.value)
+                record = self._cache.record(uid)
+                flavors = record.pod.spec.flavors if record is not None else ()
+                fates[uid] = PodFate(ADMITTED, Reason.SCHEDULED.value, flavors)
         for pod in waiting:
             outcome = PREEMPTING if _nominated(pod) else PENDING
             fates[pod.metadata.uid] = PodFate(outcome, self._pending(pod).reason)
@@ -201,7 +203,7 @@ class _Run:
             self._gang(status)
         for batch in turn.batches:
             for bind in batch.binds:
-                self._bind(bind.pod.uid, bind.placement.node)
+                self._bind(bind.pod.uid, bind.placement)
             self._inbox.append(facts.BatchDone(batch.subject))
 
     def _serve(self, decision: Decision) -> None:
@@ -219,8 +221,10 @@ class _Run:
         record = self._cache.find(*subject.name.split("/", 1))
         return record.pod.spec.queue if record is not None else ""
 
-    def _bind(self, uid: str, node: str) -> None:
-        pod = self._pods[uid]
+    def _bind(self, uid: str, placement: Placement) -> None:
+        pod, node = self._pods[uid], placement.node
+        annotations = {**(pod.metadata.annotations or {}), **dict(placement.annotations)}
+        pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
         bound = objects.Condition(ConditionType.POD_SCHEDULED, ConditionStatus.TRUE)
         status = msgspec.structs.replace(pod.status, conditions=[*_others(pod), bound], nominated_node_name="")
         spec = msgspec.structs.replace(pod.spec, node_name=node)

@@ -66,18 +66,7 @@ class _Word(Word, frozen=True):
 
 
 KINDS = (
-    UnservedKind("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", f"{_KUEUE}, its quota limits nobody"),
-    UnservedKind("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue", f"{_KUEUE}, it holds no job back"),
-    UnservedKind("kueue.x-k8s.io", "v1beta1", "cohorts", "Cohort", f"{_KUEUE}, nothing is borrowed in it"),
-    UnservedKind("kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor", f"{_KUEUE}, nothing counts by it"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "workloads", "Workload", f"{_KUEUE}, it is never admitted"),
-    UnservedKind(
-        "kueue.x-k8s.io",
-        "v1beta1",
-        "workloadpriorityclasses",
-        "WorkloadPriorityClass",
-        f"{_KUEUE}, it orders nothing; pods have spec.priorityClassName",
-    ),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "admissionchecks", "AdmissionCheck", f"{_KUEUE}, it holds nothing back"),
     UnservedKind(
         "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", f"it makes no gang; {_GANG}", stored=False
@@ -86,8 +75,8 @@ KINDS = (
 """Served by nobody of ours, until the line goes."""
 
 _WORDS = (
-    _Word(LABELS, QUEUE_WORD, f"{_KUEUE}, no queue of that name holds it back"),
-    _Word(ANNOTATIONS, QUEUE_WORD, f"{_KUEUE}, no queue of that name holds it back"),
+    _Word(LABELS, QUEUE_WORD, f"{_KUEUE} and no LocalQueue has that name, no queue holds it back"),
+    _Word(ANNOTATIONS, QUEUE_WORD, f"{_KUEUE} and no LocalQueue has that name, no queue holds it back"),
     _Word(LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
     _Word(LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
     _Word(LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),

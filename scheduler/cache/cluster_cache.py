@@ -141,7 +141,7 @@ class ClusterCache:
             self.queues.moved = False
             self._queue_again(list(self._pods.values()))
         touched, self._touched = self._touched, CacheChanges()
-        touched.refusals, touched.unserved = self._refusals.take(), self._unserved.take(self.queues.names)
+        touched.refusals, touched.unserved = self._refusals.take(), self._unserved.take(self.queues.words)
         self._surplus.clear()
         return touched
 

@@ -80,6 +80,11 @@ class QueueCache:
         return {DEFAULT_QUEUE, *self._in_force}
 
     @property
+    def words(self) -> Collection[str]:
+        """The names that pods may call a queue by: those of queues and of LocalQueues."""
+        return {*self.names, *(each.name for each in self.kueue.submissions.values())}
+
+    @property
     def problems(self) -> Mapping[str, str]:
         """Queue → why the object that has its name cannot be used, of those that have no queue at all."""
         return {

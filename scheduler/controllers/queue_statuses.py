@@ -25,6 +25,7 @@ EVERY_SECONDS = 5.0
 _GONE = 404
 _WHERE = {
     QueueDialect.SUBLET: ("sublet.dev/v1alpha1/queues", "status"),
+    QueueDialect.KUEUE: ("kueue.x-k8s.io/v1beta2/clusterqueues", "status"),
     QueueDialect.VOLCANO: ("scheduling.volcano.sh/v1beta1/queues", "status"),
     QueueDialect.ELASTIC_QUOTA: ("scheduling.sigs.k8s.io/v1alpha1/elasticquotas", ""),
 }

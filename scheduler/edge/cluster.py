@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,6 +53,16 @@ _QUEUES: dict[QueueDialect, tuple[tuple[str, type[Any]], ...]] = {
     ),
     QueueDialect.ELASTIC_QUOTA: (("scheduling.sigs.k8s.io/v1alpha1/elasticquotas", objects.ElasticQuota),),
 }
+_KUEUE: tuple[tuple[str, type[Any]], ...] = (
+    ("kueue.x-k8s.io/v1beta2/resourceflavors", objects.ResourceFlavor),
+    ("kueue.x-k8s.io/v1beta2/topologies", objects.Topology),
+    ("kueue.x-k8s.io/v1beta2/workloadpriorityclasses", objects.WorkloadPriorityClass),
+    ("kueue.x-k8s.io/v1beta2/cohorts", objects.Cohort),
+    ("kueue.x-k8s.io/v1beta2/clusterqueues", objects.ClusterQueue),
+    ("kueue.x-k8s.io/v1beta2/localqueues", objects.LocalQueue),
+)
+"""Followed where the definition is ours: where Kueue runs, its controller decides by them."""
+KUEUE_DEFINITION = "clusterqueues.kueue.x-k8s.io"
 _EVERYWHERE: tuple[tuple[str, type[Any]], ...] = (
     ("policy/v1/poddisruptionbudgets", objects.PodDisruptionBudget),
     ("v1/persistentvolumeclaims", objects.PersistentVolumeClaim),
@@ -69,9 +80,18 @@ _MAKERS: dict[Maker, tuple[str, type[Any]]] = {
 _CRD_WAIT_SECONDS = 2.0
 
 
+class _KueueSeen(facts.ObjectSeen, frozen=True):
+    """An object of Kueue's."""
+
+
+def _as_kueue(change: Change[Any]) -> facts.Fact:
+    return _KueueSeen(change)
+
+
 class KubernetesWatch:
     """Everything the scheduler reads as facts, in the order of each collection; of queues those of `dialects`, of what
-    makes gangs the kinds `makers`.
+    makes gangs the kinds `makers`. `controlled` says whether a definition is ours; where that of Kueue's queues is not,
+    none of its objects is told.
     """
 
     def __init__(
@@ -80,24 +100,32 @@ class KubernetesWatch:
         enqueue: Callable[[facts.Fact], None],
         dialects: Iterable[QueueDialect] = ALL,
         makers: Collection[Maker] = MAKERS,
+        controlled: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        self._controlled = controlled
+        self._serves_kueue: bool | None = None
+        self._kueue_known = asyncio.Event()
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
 
         def informer(path: str, kind: type[Any], told: Callable[[Any], facts.Fact] = facts.ObjectSeen) -> Informer[Any]:
             """Somebody may define the kind, and create its objects, at any time."""
             soon = SOON_SECONDS
-            return Informer(client, path, kind, on_change=lambda c: enqueue(told(c)), undefined_seconds=soon)
+            return Informer(client, path, kind, on_change=lambda c: self._tell(told(c)), undefined_seconds=soon)
 
         groups = informer(POD_GROUPS, objects.PodGroup, facts.PodGroupSeen)
         self._enqueue = enqueue
         config = configmap.follow(client, NODE_CONFIG, lambda c: enqueue(facts.ObjectSeen(c)))
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
-        queues = (kind for dialect in dialects for kind in _QUEUES[dialect])
+        dialects = tuple(dialects)
+        queues = (kind for dialect in dialects for kind in _QUEUES.get(dialect, ()))
+        kueue = _KUEUE if QueueDialect.KUEUE in dialects and controlled is not None else ()
+        self._kueue = tuple(informer(path, kind, _as_kueue) for path, kind in kueue)
         made = (_MAKERS[maker] for maker in makers if maker in _MAKERS)
         others = (*_OTHERS, *queues, *made)
         self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in others))
+        self._others = (*self._others, *self._kueue)
         everywhere = (*_EVERYWHERE, *((_JOBS,) if Maker.JOB in makers else ()))
         self._everywhere: tuple[Informer[Any], ...] = (
             *(informer(*each) for each in everywhere),
@@ -108,6 +136,10 @@ class KubernetesWatch:
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run the informers in `group`; cancel the tasks to stop them."""
         informers = (self._own, *self._others, *self._everywhere)
+        if self._kueue:
+            group.create_task(self._look_for_kueue())
+        else:
+            self._kueue_known.set()
         return [group.create_task(self._look_again()), *(group.create_task(informer.run()) for informer in informers)]
 
     def reread(self) -> None:
@@ -125,6 +157,31 @@ class KubernetesWatch:
     def _configured(self, change: Change[objects.ConfigMap]) -> None:
         self._enqueue(facts.Configured(None if change.kind is ChangeKind.DELETED else change.object))
 
+    def _tell(self, fact: facts.Fact) -> None:
+        """Kueue's objects are told while they are ours to act on."""
+        if self._serves_kueue or not isinstance(fact, _KueueSeen):
+            self._enqueue(facts.ObjectSeen(fact.change) if isinstance(fact, _KueueSeen) else fact)
+
+    async def _look_for_kueue(self) -> None:
+        """Whose the definition is may change: whoever installs Kueue, or takes it away, replaces it."""
+        controlled = self._controlled
+        while controlled is not None:
+            with suppress(KubernetesFault):
+                self._kueue_is_ours(await controlled(KUEUE_DEFINITION))
+                self._kueue_known.set()
+            await asyncio.sleep(SOON_SECONDS)
+
+    def _kueue_is_ours(self, ours: bool) -> None:
+        if ours == self._serves_kueue:
+            return
+        if self._serves_kueue is not None or ours:
+            log.info("Kueue's objects", acted_on=ours)
+        self._serves_kueue = ours
+        kind = ChangeKind.MODIFIED if ours else ChangeKind.DELETED
+        for informer in self._kueue:
+            for item in list(informer.items.values()):
+                self._enqueue(facts.ObjectSeen(Change(kind, item)))
+
     async def _look_again(self) -> None:
         """One that went between its first reading and the first list was never there for the informer."""
         await self._own.synced.wait()
@@ -140,7 +197,7 @@ class KubernetesWatch:
             await informer.synced.wait()
         try:
             async with asyncio.timeout(_CRD_WAIT_SECONDS):
-                await asyncio.gather(*(informer.synced.wait() for informer in self._others))
+                await asyncio.gather(self._kueue_known.wait(), *(each.synced.wait() for each in self._others))
         except TimeoutError:
             return
 

@@ -34,7 +34,10 @@ def standings(
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
     claimed = ledger.claimed(ClaimKind.NOMINATED)
     nominated: Use = {name: quota.counted(claimed.cells(name)) for name in tree.top_down}
-    counts = QueueCounts(_jobs_upwards(tree, pending), _jobs_upwards(tree, _running(tree, ledger)), places)
+    kept = Counter(claim.queue for claim in ledger.claims(ClaimKind.NOMINATED))
+    counts = QueueCounts(
+        _jobs_upwards(tree, pending), _jobs_upwards(tree, _running(tree, ledger)), places, _jobs_upwards(tree, kept)
+    )
     demand: Use = own_demand(tree.top_down, ledger, candidates, quota.cells)
     if parts != 1:
         nominated, demand = _times(nominated, parts), _times(demand, parts)

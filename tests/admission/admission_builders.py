@@ -87,6 +87,9 @@ class Cluster:
     def classes(self) -> Mapping[str, PriorityClass]:
         return CLASSES
 
+    def local_queues(self) -> tuple[str, ...]:
+        return ()
+
     def queues(self) -> Mapping[str, KnownQueue] | None:
         return self.known
 

@@ -17,6 +17,9 @@ from model.priority import PriorityClass
 class Around:
     """A cluster with one queue and one class."""
 
+    def local_queues(self) -> tuple[str, ...]:
+        return ()
+
     def queues(self) -> dict[str, KnownQueue]:
         return {"research": None}  # type: ignore[dict-item]
 

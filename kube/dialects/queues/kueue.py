@@ -172,6 +172,11 @@ def unmet(source: ClusterQueue) -> Iterator[str]:
         yield "spec.concurrentAdmissionPolicy: a workload is tried on one flavor after the other"
 
 
+def shares_fairly(source: ClusterQueue) -> bool:
+    """Whether it says how it shares. Raises ConfigurationFault."""
+    return _spec(source).fair_sharing is not None
+
+
 def usage_based(source: ClusterQueue) -> bool:
     """Whether its LocalQueues are served by what they used over time. Raises ConfigurationFault."""
     scope = _spec(source).admission_scope

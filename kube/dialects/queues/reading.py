@@ -23,7 +23,8 @@ class QueueObject(msgspec.Struct, frozen=True):
     """An object that defines a queue: `queue` is None while it cannot be read, and for the whole cluster's own object.
 
     `where` is what messages call it; `namespaces` are those whose pods are in it where they name no queue; `problem`
-    says why it cannot be read, `unheard` what of it is not acted on. `kind` tells those of one API apart.
+    says why it cannot be read, `unheard` what of it is not acted on. `kind` tells those of one API apart. `fair`: its
+    status says how it shares (Kueue's fairSharing).
     """
 
     dialect: QueueDialect
@@ -35,6 +36,7 @@ class QueueObject(msgspec.Struct, frozen=True):
     status: Any = None
     unheard: str = ""
     kind: str = "Queue"
+    fair: bool = False
 
     @property
     def name(self) -> str:
@@ -78,8 +80,9 @@ def read(source: AnyQueue) -> QueueObject:
         case ClusterQueue() | Cohort():
             found = _object(QueueDialect.KUEUE, kueue.where_of(source), source)
     try:
+        fair = isinstance(source, ClusterQueue) and kueue.shares_fairly(source)
         return msgspec.structs.replace(
-            found, queue=_queue(source), namespaces=_namespaces(source), unheard=_unheard(source)
+            found, queue=_queue(source), namespaces=_namespaces(source), unheard=_unheard(source), fair=fair
         )
     except ConfigurationFault as fault:
         return msgspec.structs.replace(found, problem=str(fault))

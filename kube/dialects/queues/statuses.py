@@ -1,4 +1,4 @@
-"""Statuses of queues' objects: what each of the three APIs says of a queue's use, made from how it stands.
+"""Statuses of queues' objects: what each of the APIs says of a queue's use, made from how it stands.
 
 Source: volcano.sh/apis pkg/apis/scheduling/v1beta1 QueueStatus; scheduler-plugins ElasticQuotaStatus.
 """
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kube.dialects.queues.dialect import QueueDialect
+from kube.dialects.queues.kueue import COHORT
+from kube.dialects.queues.kueue_statuses import active, cluster_queue_status
 from kube.dialects.queues.quota import GPU
 from kube.dialects.queues.reading import QueueObject
 from model.condition import ConditionStatus
@@ -28,6 +30,8 @@ def wanted(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, 
     """The part of the object's status that is the scheduler's to say; `now` is an RFC 3339 time."""
     if source.dialect is QueueDialect.SUBLET:
         return _ours(source, standing, now)
+    if source.dialect is QueueDialect.KUEUE:
+        return _kueues(source, standing, now)
     if source.dialect is QueueDialect.ELASTIC_QUOTA:
         return {"used": _amounts(standing, lambda cell: cell.used)}
     said = source.status.get("state") if isinstance(source.status, dict) else None
@@ -41,9 +45,22 @@ def wanted(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, 
 
 def patch(source: QueueObject, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
     """A merge patch of the status, None where it says all that already. Amounts that are no more are taken out."""
-    told = source.status if isinstance(source.status, dict) else {}
-    changed = {name: _merge(told.get(name), value) for name, value in wanted.items() if told.get(name) != value}
+    changed = merge(source.status, wanted)
     return {"status": changed} if changed else None
+
+
+def merge(told: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What a merge patch has to say, for a status to say all that is wanted."""
+    said = told if isinstance(told, dict) else {}
+    return {name: _merge(said.get(name), value) for name, value in wanted.items() if said.get(name) != value}
+
+
+def _kueues(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, Any]:
+    if source.kind == COHORT:
+        return {}
+    found = cluster_queue_status(standing, fair=source.fair)
+    condition = active(standing)
+    return found | {"conditions": with_active(source.status, condition, source.metadata.generation, now)}
 
 
 def _ours(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, Any]:
@@ -59,14 +76,25 @@ def _ours(source: QueueObject, standing: QueueStanding, now: str) -> dict[str, A
 
 
 def _conditions(source: QueueObject, standing: QueueStanding, now: str) -> list[dict[str, Any]]:
-    """Whether the queue takes work, beside what others say; the time stays while the status does."""
-    told = source.status.get("conditions") if isinstance(source.status, dict) else None
+    """Whether the queue takes work, beside what others say."""
+    return with_active(source.status, _active(standing), None, now)
+
+
+def with_active(
+    status_told: Any, condition: tuple[bool, str, str], generation: int | None, now: str
+) -> list[dict[str, Any]]:
+    """The conditions that a status tells of, with Active (status, reason, message) as it is now; its time stays while
+    its status does.
+    """
+    told = status_told.get("conditions") if isinstance(status_told, dict) else None
     known = [each for each in told or () if isinstance(each, dict)]
     before = next((each for each in known if each.get("type") == ACTIVE), {})
-    met, reason, message = _active(standing)
+    met, reason, message = condition
     status = ConditionStatus.TRUE if met else ConditionStatus.FALSE
     since = before.get("lastTransitionTime") if before.get("status") == status.value else now
     own = {"type": ACTIVE, "status": status.value, "reason": reason, "message": message, "lastTransitionTime": since}
+    if generation is not None:
+        own["observedGeneration"] = generation
     return [*(each for each in known if each.get("type") != ACTIVE), own]
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from kube.dialects.queues.quota import GPU, Amounts
 from kube.dialects.queues.reading import AnyQueue
-from kube.objects import ElasticQuota, Queue
+from kube.objects import ClusterQueue, ElasticQuota, Queue
 from model.fault import ConfigurationFault
 from model.resources import parse_resources
 
@@ -38,6 +38,8 @@ def use_of(source: AnyQueue) -> QueueUse:
     if isinstance(source, ElasticQuota):
         used = _amounts(status.get("used"))
         return QueueUse(int(any(used.values())), 0, used)
+    if isinstance(source, ClusterQueue):
+        return QueueUse(_count(status, "admittedWorkloads"), _count(status, "pendingWorkloads"))
     if isinstance(source, Queue):
         return QueueUse(_count(status, "runningJobs"), _count(status, "pendingJobs"), _ours(status.get("used")))
     waiting = _count(status, "pending") + _count(status, "inqueue")

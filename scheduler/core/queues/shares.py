@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, QuotaCell
+from model.queue import DEFAULT_QUEUE, NO_FLAVOR, ROOT_QUEUE, Cell, QuotaCell
 from scheduler.core.queues.tree import QueueTree
 from scheduler.core.queues.water_fill import Claimant, fill
 
@@ -248,11 +248,17 @@ def entitlements(
 
 def brought_by_queues(tree: QueueTree) -> dict[Cell, int]:
     """The capacity where no node is known: what the top queues bring (nominal, else maximum, else what those below
-    bring, else guaranteed). A cell that one of them says nothing about is not bounded, so it is left out.
+    bring, else guaranteed). A cell that one of them says nothing about is not bounded, so it is left out; of a flavour
+    a queue that does not name it has nothing.
     """
     tops = [name for name in tree.children[ROOT_QUEUE] if not (tree.implicit and name == DEFAULT_QUEUE)]
-    cells = known_cells(tree, {}, ())
-    found = {cell: [_brought(tree, name, cell) for name in tops] for cell in cells}
+    by_flavor = {name for name in tops if any(flavor != NO_FLAVOR for flavor, _ in tree.queues[name].cells)}
+    found: dict[Cell, list[int | None]] = {}
+    for cell in known_cells(tree, {}, ()):
+        if cell[0] == NO_FLAVOR:
+            found[cell] = [_brought(tree, name, cell) for name in tops if name not in by_flavor]
+        else:
+            found[cell] = [_brought(tree, name, cell) or 0 for name in tops]
     return {
         cell: sum(amount for amount in amounts if amount is not None)
         for cell, amounts in found.items()

@@ -7,19 +7,24 @@ from collections.abc import Mapping
 import msgspec
 
 from model.queue import ROOT_QUEUE, Queue, QueueStanding
+from scheduler.core.queues.borrowed_share import borrowed_share
 from scheduler.core.queues.headroom import Quota
 from scheduler.core.queues.shares import Amounts, Use, known_cells, subtree_demand
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
-    """By queue, that of queues below included: workloads that wait and that run; `position` is of queues themselves."""
+    """By queue, that of queues below included: workloads that wait and that run, and of those that wait the ones for
+    which room is kept; `position` is of queues themselves.
+    """
 
     pending_jobs: Mapping[str, int] = {}
     running_jobs: Mapping[str, int] = {}
     position: Mapping[str, int] = {}
+    nominated_jobs: Mapping[str, int] = {}
 
 
 NOT_COUNTED = QueueCounts()
+_PLAIN = Queue()
 
 
 def standings(
@@ -53,6 +58,8 @@ def standing_of(
         running_jobs=counts.running_jobs.get(name, 0),
         position=counts.position.get(name, 0),
         problem=tree.problems.get(name, ""),
+        nominated_jobs=counts.nominated_jobs.get(name, 0),
+        borrowed_share=borrowed_share(quota, name) if tree.queues.get(name, _PLAIN).flavor_groups else 0,
     )
 
 

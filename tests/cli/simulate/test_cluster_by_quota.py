@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.simulate.cluster_by_quota import NODE, cluster_node
+from cli.simulate.cluster_by_quota import NODE, cluster_nodes
+from model.flavor import ResourceFlavor
 from model.queue import Queue, QuotaCell
 
 
@@ -21,7 +22,21 @@ def test_how_much_there_is(case: str, queues: dict[str, QuotaCell | None], told:
     found = (
         Queue(name, cells={("", "cpu"): cell} if cell else {}, source=f"Queue/{name}") for name, cell in queues.items()
     )
-    node = cluster_node(found, ["cpu", "x.dev/y"])
+    (node,) = cluster_nodes(found, ["cpu", "x.dev/y"], {})
     assert node.metadata.name == NODE
     assert node.status.allocatable is not None
     assert (node.status.allocatable["cpu"], node.status.allocatable["x.dev/y"]) == (told, str(1 << 50)), case
+
+
+def test_a_node_of_each_flavour() -> None:
+    """With its labels, and as much of it as queues that name it bring; another queue has no word on it."""
+    queues = (
+        Queue("a", cells={("a100", "x.dev/gpu"): QuotaCell(nominal=8, maximum=8)}),
+        Queue("b", cells={("a100", "x.dev/gpu"): QuotaCell(nominal=4, maximum=4)}),
+        Queue("c", cells={("v100", "x.dev/gpu"): QuotaCell(nominal=2, maximum=2)}),
+    )
+    flavors = {"a100": ResourceFlavor("a100", {"product": "A"})}
+    nodes = {node.metadata.name: node for node in cluster_nodes(queues, ["x.dev/gpu"], flavors)}
+    amounts = {name: (node.status.allocatable or {})["x.dev/gpu"] for name, node in nodes.items()}
+    assert amounts == {"cluster": str(1 << 50), "a100": "12", "v100": "2"}
+    assert (nodes["a100"].metadata.labels or {})["product"] == "A"

@@ -1,0 +1,33 @@
+"""Borrowed share: the number by which Kueue's fair sharing compares queues, told in statuses and used for nothing else.
+
+Largest over the resources: what a queue uses above its own, of all flavours, in thousandths of what its cohort could
+lend, divided by the weight. 0 for a queue that borrows nothing. Source: kueue pkg/cache/scheduler/fair_sharing.go.
+"""
+
+from __future__ import annotations
+
+from model.queue import ROOT_QUEUE
+from scheduler.core.queues.headroom import Quota
+from scheduler.core.queues.shares import kept
+
+_WEIGHT_ONE = 1000
+"""Weights of queues in a cohort are thousandths."""
+
+
+def borrowed_share(quota: Quota, queue: str) -> int:
+    """Of one queue or cohort; 0 for one that is in none."""
+    tree = quota.tree
+    parent, own = tree.parent(queue), tree.queues.get(queue)
+    if own is None or parent == ROOT_QUEUE:
+        return 0
+    borrowed: dict[str, int] = {}
+    for cell, said in own.cells.items():
+        more = max(0, quota.used(queue, cell) - (said.nominal or 0))
+        borrowed[cell[1]] = borrowed.get(cell[1], 0) + more
+    lendable: dict[str, int] = {}
+    for cell in tree.queues[parent].cells:
+        most = quota.potential(parent, cell).amount or 0
+        unlent = sum(kept(tree, cell, quota.rules).get(child, 0) for child in tree.children.get(parent, ()))
+        lendable[cell[1]] = lendable.get(cell[1], 0) + max(0, most - unlent)
+    shares = [more * 1000 // lendable[name] for name, more in borrowed.items() if lendable.get(name, 0) > 0]
+    return max(shares, default=0) * _WEIGHT_ONE // max(1, own.weight)
