@@ -144,7 +144,8 @@ class Queue(msgspec.Struct, frozen=True):
 
     `lenders` are the queues it may borrow from; empty: all relatives. `source` is the object it comes from, as
     `Kind/name`, empty for a queue that nobody wrote. A queue with `flavor_groups` takes work whose resources these
-    cover, each from a flavour; one without counts all as of no flavour. `inactive` says why nothing can start in it
+    cover, each from a flavour; one without counts all as of no flavour. `by_submission`: of what waits those go first
+    whose LocalQueue used least over time. `inactive` says why nothing can start in it
     although it can be read, empty where something can.
     """
 
@@ -160,6 +161,7 @@ class Queue(msgspec.Struct, frozen=True):
     source: str = ""
     flavor_groups: tuple[FlavorGroup, ...] = ()
     fungibility: Fungibility = Fungibility()
+    by_submission: bool = False
     inactive: str = ""
 
 

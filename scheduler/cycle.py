@@ -29,6 +29,7 @@ from scheduler.settings_in_force import SettingsInForce
 from scheduler.steps import queue_standings
 from scheduler.steps.binding import Binding, Placing
 from scheduler.steps.capacity_holds import CapacityHolds
+from scheduler.steps.draining import Draining
 from scheduler.steps.flavor_choice import flavors_in
 from scheduler.steps.gang_admission import GangAdmission
 from scheduler.steps.gang_status import GangStatuses
@@ -55,6 +56,7 @@ class Cycle:
         self._statuses = GangStatuses(cache, self._admission.admits, self._admission.in_turn)
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
+        self._draining = Draining(cache)
         self._aside: set[WorkloadId] = set()
         self._attempts = Attempts()
         self._served: tuple[str, ...] = ()
@@ -78,6 +80,7 @@ class Cycle:
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._admission.begin(now)
         turn.add(self._statuses.admitted())
+        turn.add(self._draining.turn(self.quotas.tree, now))
         self._hold_begun(turn, working, now)
         ready = self.backlog.ready(now)
         self._attempts.begin(ready, self.settings.turn_limits)

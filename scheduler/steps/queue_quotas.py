@@ -22,6 +22,7 @@ from scheduler.core.ledger.queue_book import QueueBook, add, cells_of
 from scheduler.core.preemption.demand import cut, needed_only
 from scheduler.core.preemption.queue_rules import Questions, QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.bracket import Head
 from scheduler.core.queueing.never_fits import most_of, never_fits
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
@@ -38,6 +39,7 @@ from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
 from scheduler.steps.flavor_choice import as_kept, chosen, flavors_in, with_flavors
 from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
+from scheduler.steps.submission_shares import SubmissionShares
 
 _Own: TypeAlias = tuple[Cell, int, Balance]
 """A cell, what a queue says is its own of it, and how the queue stands there."""
@@ -71,6 +73,8 @@ class QueueQuotas:
         self._flavors: Mapping[str, ResourceFlavor] = {}
         self._submissions: Mapping[str, SubmissionQueue] = {}
         self._chosen: dict[tuple[object, ...], FlavorAssignment] = {}
+        self._by_submission = False
+        self._submission_shares = SubmissionShares(cache, policy.submission_half_life_seconds, self._amounts)
 
     @property
     def quota(self) -> TurnQuota | None:
@@ -85,6 +89,7 @@ class QueueQuotas:
         if changed:
             self._known, self.tree = queues, tree_of(queues)
             self._flavors, self._submissions = dict(flavors), dict(submissions)
+            self._by_submission = any(queue.by_submission for queue in queues)
             self._ruleless = ruleless(self.tree)
             ledger.open_book(None)
         if queues and self.policy.enable:
@@ -101,6 +106,8 @@ class QueueQuotas:
             self._firsts.clear()
             self._most = None
             self._observe(now)
+            if self._by_submission:
+                self._submission_shares.observe(now)
             self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
         return changed
 
@@ -121,9 +128,17 @@ class QueueQuotas:
         yield from in_order(outside, lambda queue: 0, ranking)
         share_of = quota.dominance.key if self.policy.fair_sharing else lambda queue: 0
         borrows_of = self._borrows if self._nominal else None
-        tournament = Tournament(share_of, self.tree, borrows_of, revision=lambda: quota.revision)
+        arranged = self._arranged if self._by_submission else None
+        tournament = Tournament(share_of, self.tree, borrows_of, revision=lambda: quota.revision, arranged=arranged)
         yield from in_order(governed, tournament, ranking)
         yield from in_order(refused, lambda queue: 0, ranking)
+
+    def _arranged(self, queue: str, heads: list[Head]) -> list[Head]:
+        """Where a queue serves its LocalQueues by what they used over time, in that order."""
+        known = self.tree.queues.get(queue)
+        if known is None or not known.by_submission:
+            return heads
+        return self._submission_shares.arranged(heads, self._shared)
 
     def _books(self) -> TurnQuota:
         """Of the cells that nodes or queues have: a book is opened again where a node comes with another."""
@@ -339,7 +354,8 @@ class QueueQuotas:
         if queue is None or queue.order is not QueueOrder.STRICT_FIFO:
             return None
         head = self._head(quota, queue.name)
-        if head is None or _by_time(candidate) <= _by_time(head):
+        key = _by_priority if queue.flavor_groups else _by_time
+        if head is None or key(candidate) <= key(head):
             return None
         detail = f"queue {queue.name} goes strictly one after the other, and {head.subject.text} is before it"
         return QueueRefusal(Reason.QUEUE_ORDER, detail)
@@ -352,7 +368,8 @@ class QueueQuotas:
         line = self._lines.get(queue)
         if line is None:
             own = [each for each in self._backlog.candidates if each.governed_by == queue]
-            line = self._lines[queue] = sorted(own, key=_by_time, reverse=True)
+            key = _by_priority if self.by_flavor(queue) else _by_time
+            line = self._lines[queue] = sorted(own, key=key, reverse=True)
         while line:
             first = line.pop()
             if first.subject in waiting and not self._can_never_run(quota, first):
@@ -362,6 +379,9 @@ class QueueQuotas:
 
     def _can_never_run(self, quota: TurnQuota, candidate: Candidate) -> bool:
         """Whether its queue refuses it for ever, may never have so much, or no node holds it even where it is empty."""
+        candidate = self.flavored(candidate)
+        if self.by_flavor(candidate.governed_by) and not flavors_in(candidate):
+            return True
         if self._never_taken(candidate) or _never(quota, candidate.governed_by, self._asked(candidate)):
             return True
         members = zip(candidate.classes, self._needed(candidate), strict=True)
@@ -422,8 +442,13 @@ def _nominal(quota: TurnQuota) -> dict[str, tuple[_Own, ...]]:
     return found
 
 
-def _by_time(candidate: Candidate) -> tuple[float, str]:
-    return (candidate.workload.eligible_seconds, candidate.workload.uid)
+def _by_time(candidate: Candidate) -> tuple[float, float, str]:
+    return (0, candidate.workload.eligible_seconds, candidate.workload.uid)
+
+
+def _by_priority(candidate: Candidate) -> tuple[float, float, str]:
+    """In Kueue those of higher priority stand before older ones, in a StrictFIFO queue as well."""
+    return (-candidate.workload.priority, candidate.workload.eligible_seconds, candidate.workload.uid)
 
 
 def _sum(candidate: Candidate, numbers: list[int]) -> dict[Cell, int]:

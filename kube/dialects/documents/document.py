@@ -206,7 +206,9 @@ def _choices(kind: type, path: str) -> str:
         info = _plain(info)
         fields = {field.encode_name: field.type for field in getattr(info, "fields", ())}
         info = info.item_type if isinstance(step, int) else fields[step]
-    return "write one of " + ", ".join(member.value for member in _plain(info).cls if member.value)
+    found = _plain(info)
+    words = found.values if isinstance(found, inspect.LiteralType) else [member.value for member in found.cls]
+    return "write one of " + ", ".join(str(word) for word in words if word)
 
 
 def _plain(info: Any) -> Any:

@@ -47,6 +47,7 @@ _NOBODY = Selector((Requirement("", Operator.EXISTS),))
 """No namespace has a label without a name."""
 _STATES = {"None": QueueState.OPEN, "Hold": QueueState.HOLD, "HoldAndDrain": QueueState.DRAIN}
 _MOST_FLAVORS = 256
+_BY_USAGE = "UsageBasedAdmissionFairSharing"
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
@@ -145,6 +146,7 @@ def cluster_queue(source: ClusterQueue) -> Queue:
         source=f"{KIND}/{source.metadata.name}",
         flavor_groups=groups,
         fungibility=_fungibility(spec.flavor_fungibility or _Fungibility(), where),
+        by_submission=spec.admission_scope is not None and spec.admission_scope.admission_mode == _BY_USAGE,
     )
 
 
@@ -175,12 +177,6 @@ def unmet(source: ClusterQueue) -> Iterator[str]:
 def shares_fairly(source: ClusterQueue) -> bool:
     """Whether it says how it shares. Raises ConfigurationFault."""
     return _spec(source).fair_sharing is not None
-
-
-def usage_based(source: ClusterQueue) -> bool:
-    """Whether its LocalQueues are served by what they used over time. Raises ConfigurationFault."""
-    scope = _spec(source).admission_scope
-    return scope is not None and scope.admission_mode == "UsageBasedAdmissionFairSharing"
 
 
 def state_of(policy: str | None) -> QueueState:

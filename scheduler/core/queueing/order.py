@@ -13,7 +13,7 @@ al., NSDI 2011).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Annotated
 
@@ -104,6 +104,7 @@ class Tournament(msgspec.Struct):
     since placing it changes them; those of others only rise within a turn, and are read again when their turn comes.
     `stopped`: queues that yield no more in this turn; whoever takes the workloads adds to it, as to a queue of order
     StrictFIFO whose head does not fit. `revision` tells whether either has changed at all, where that is known.
+    `arranged` gives what waits in a queue, the next one last, in another order, where it is not by its key alone.
     """
 
     share_of: ShareOf
@@ -111,11 +112,12 @@ class Tournament(msgspec.Struct):
     borrows_of: BorrowsOf | None = None
     stopped: set[str] = msgspec.field(default_factory=set)
     revision: Revision | None = None
+    arranged: Callable[[str, list[Head]], list[Head]] | None = None
 
     def strict(self, queue: str) -> bool:
-        """Whether the queue goes by time alone."""
+        """Whether the queue goes by time alone; one that counts by flavours, Kueue's, goes by priority first."""
         known = self.tree.queues.get(queue)
-        return known is not None and known.order is QueueOrder.STRICT_FIFO
+        return known is not None and known.order is QueueOrder.STRICT_FIFO and not known.flavor_groups
 
     def bracket(self, leaves: Sequence[Node]) -> Bracket:
         """It begins at this moment, with those that have something to yield."""
@@ -151,6 +153,8 @@ def _leaves(candidates: Iterable[Candidate], tournament: Tournament, ranking: Ra
         waiting[candidate.workload.queue].append((key_of(candidate), candidate))
     for queue, heads in waiting.items():
         heads.sort(key=_by_time if tournament.strict(queue) else itemgetter(0), reverse=True)
+        if tournament.arranged is not None:
+            waiting[queue] = tournament.arranged(queue, heads)
     return [Node(queue, heads) for queue, heads in waiting.items() if queue not in tournament.stopped]
 
 

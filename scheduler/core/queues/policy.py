@@ -78,6 +78,16 @@ class QueuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
+    submission_half_life_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=31_536_000,
+            description="Of ClusterQueues with admissionMode UsageBasedAdmissionFairSharing: use by a LocalQueue so "
+            "long ago counts half (Kueue's usageHalfLifeTime).",
+        ),
+    ] = 604_800.0
+
     @property
     def rules(self) -> ShareRules:
         """How shares are made."""

@@ -150,6 +150,33 @@ def pods(queue: str, number: int, gpus: int = 4, **more: Any) -> list[objects.Po
     return [gpu_pod(f"{queue}-{n}", queue, gpus, created=n, **more) for n in range(number)]
 
 
+def test_a_drained_queue_gives_up_what_runs() -> None:
+    """Once a pod; work of another queue, or of another LocalQueue, stays."""
+    world = settled(two().see(*running("one", 2, "a0"), *running("two", 1, "a1")))
+    settled(world.see(cluster_queue("one", "team", stopPolicy="HoldAndDrain")))
+    assert world.evictor.evicted.keys() == {"one-on-a0-0", "one-on-a0-1"}
+    settled(world.see(local_queue("two", "two", stopPolicy="HoldAndDrain")))
+    assert "two-on-a1-0" in world.evictor.evicted
+
+
+def test_a_strict_queue_goes_by_priority_then_time() -> None:
+    """The head, which needs more than there is, holds up what is older and of lower priority."""
+    world = two("", queueingStrategy="StrictFIFO").see(*running("one", 1, "a0"))
+    settled(world.see(gpu_pod("old", "one", 4, created=1.0), gpu_pod("high", "one", 8, created=2.0, priority=10)))
+    assert not world.binder.assigned
+    settled(world.gone(*running("one", 1, "a0")))
+    assert set(world.binder.assigned) == {"high"}
+
+
+def test_local_queues_share_by_what_they_used() -> None:
+    """Of one ClusterQueue: what used less goes first, whatever its age, and then in turn."""
+    mode = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+    world = two("", **mode).see(local_queue("late", "one"), *running("one", 1, "a0"))
+    settled(world)
+    world.see(gpu_pod("more", "one", 4, created=1.0), gpu_pod("first", "late", 4, created=9.0))
+    assert set(settled(world).binder.assigned) == {"first"}
+
+
 PLACED: dict[str, tuple[Callable[[], World], list[objects.Pod], int]] = {
     "without a cohort nothing is borrowed": (lambda: two(""), pods("one", 4), 2),
     "in a cohort what is idle is": (lambda: two(), pods("one", 4), 4),

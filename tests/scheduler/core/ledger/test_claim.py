@@ -57,7 +57,7 @@ def test_the_share_of_a_queue_counts_what_is_nominated_and_not_what_is_reserved(
     charged(ledger, pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=200, queue="team"))
     ledger.keep(claim("n1"))
     ledger.keep(claim("n1", kind=ClaimKind.RESERVED, batch_cpu=7))
-    assert ledger.counted("team") == {BATCH_CPU: 700, "pods": 2}
+    assert ledger.counted("team") == {("", BATCH_CPU): 700, ("", "pods"): 2}
     assert ledger.used("team") == {BATCH_CPU: 200, "pods": 1}
 
 
@@ -98,9 +98,10 @@ def test_one_transaction_holds_charges_and_claims() -> None:
     ledger.keep(claim("n1"))
     bound = charge_of(pod("a", node_name="n1", phase=PodPhase.RUNNING, batch_cpu=500, queue="team"))
     undo = ledger.apply([ClaimChange(ClaimKind.NOMINATED, TRAIN, None), ChargeChange("uid-a", bound)])
-    assert ledger.counted("team") == ledger.used("team") == {BATCH_CPU: 500, "pods": 1}
+    assert ledger.used("team") == {BATCH_CPU: 500, "pods": 1}
+    assert ledger.counted("team") == {("", BATCH_CPU): 500, ("", "pods"): 1}
     ledger.apply(undo)
-    assert (ledger.used("team"), ledger.counted("team")) == ({}, {BATCH_CPU: 500, "pods": 1})
+    assert (ledger.used("team"), ledger.counted("team")) == ({}, {("", BATCH_CPU): 500, ("", "pods"): 1})
 
 
 def test_a_table_started_again_has_the_same_amounts() -> None:

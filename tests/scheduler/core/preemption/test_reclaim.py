@@ -7,11 +7,15 @@ import pytest
 from preemption_builders import Arena, node, queue_rules, resident
 
 from model.pod.pod import Pod
-from scheduler.core.preemption.facts import GangFacts
+from model.workload import WorkloadId
+from scheduler.core.preemption.facts import GangFacts, Preemptor
 from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.preemption.reclaim import beyond, verdict
 
 FOUR = [resident(name, cpu=1, started_seconds=1000.0 + index) for index, name in enumerate("abcd")]
+
+
+PREEMPTOR = Preemptor(WorkloadId.pod("default/preemptor"), 5500)
 
 
 def reclaimed(pods: list[Pod], rules: QueueRules | None, surplus: int | None = None) -> str:
@@ -23,7 +27,7 @@ def reclaimed(pods: list[Pod], rules: QueueRules | None, surplus: int | None = N
         if surplus is None
         else {key: GangFacts(each.bound - surplus, each.bound) for key, each in arena.gangs().items()}
     )
-    may = verdict(residents, rules).reclaimable
+    may = verdict(residents, rules, PREEMPTOR).reclaimable
     left = may & ~beyond(residents, may, rules, gangs)
     return "".join(sorted(pod.name for slot, pod in enumerate(residents.pods) if pod is not None and left[slot]))
 
@@ -31,7 +35,7 @@ def reclaimed(pods: list[Pod], rules: QueueRules | None, surplus: int | None = N
 def test_without_rules_nobody_is_reclaimed() -> None:
     """Nor kept."""
     residents = Arena([node(cpu=99)], FOUR).residents()
-    found = verdict(residents, None)
+    found = verdict(residents, None, PREEMPTOR)
     assert not found.reclaimable.any() and not found.kept.any()
     assert not beyond(residents, np.ones(4, bool), None, {}).any()
 
