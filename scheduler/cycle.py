@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from model.flavor import SubmissionStanding
+from model.flavor.resource_flavor import SubmissionStanding
 from model.metrics import MetricSample
 from model.queue import Loan, QueueStanding
 from model.reason import Reason

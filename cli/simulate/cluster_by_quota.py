@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kube import objects
-from model.flavor import ResourceFlavor
+from model.flavor.resource_flavor import ResourceFlavor
 from model.queue import NO_FLAVOR, Queue
 from model.resources import CPU, PODS
 from scheduler.core.queues.shares import brought_by_queues

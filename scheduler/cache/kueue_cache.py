@@ -12,7 +12,7 @@ from kube import objects
 from kube.dialects.queues import kueue_objects
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
-from model.flavor import ResourceFlavor, SubmissionQueue
+from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
 
 _READERS: dict[type, Callable[[Any], Any]] = {
     objects.ResourceFlavor: kueue_objects.flavor,

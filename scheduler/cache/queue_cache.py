@@ -17,7 +17,7 @@ from kube.dialects.queues.kueue_tree import with_cohorts
 from kube.dialects.queues.membership import LOCAL_PREFIX, NamedQueues, resolved
 from kube.dialects.queues.reading import QueueObject, by_namespace, dialect_of, in_force, read
 from kube.informer import Change, ChangeKind
-from model.flavor import SubmissionQueue
+from model.flavor.resource_flavor import SubmissionQueue
 from model.pod.pod import Pod
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Queue
 from model.resources import PODS

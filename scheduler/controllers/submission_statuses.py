@@ -15,7 +15,7 @@ from kube.dialects.queues import kueue_statuses
 from kube.dialects.queues.statuses import merge, with_active
 from kube.reconcile import Reconciler
 from model.fault import KubernetesFault
-from model.flavor import SubmissionStanding
+from model.flavor.resource_flavor import SubmissionStanding
 from model.queue import QueueStanding
 from scheduler.ports import Clock
 

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from model.flavor import FlavorAssignment, FlavorMode, FlavorRequest, ResourceFlavor
+from model.flavor.assignment import FlavorAssignment, FlavorMode, FlavorRequest
+from model.flavor.resource_flavor import ResourceFlavor
 from model.node import TaintEffect
 from model.pod.spec import Toleration
 from scheduler.core.gangs.assembly import Candidate

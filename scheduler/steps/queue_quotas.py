@@ -12,7 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 from kube.dialects.queues.membership import LOCAL_PREFIX
-from model.flavor import FlavorAssignment, FlavorMode, ResourceFlavor, SubmissionQueue
+from model.flavor.assignment import FlavorAssignment, FlavorMode
+from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
 from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell, Queue, QueueOrder, QueueState
 from model.reason import Reason
 from scheduler.cache.cluster_cache import ClusterCache

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from model.flavor import SubmissionStanding
+from model.flavor.resource_flavor import SubmissionStanding
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate

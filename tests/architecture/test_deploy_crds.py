@@ -237,10 +237,21 @@ def test_a_training_job_keeps_its_framework(api: Api) -> None:
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_field_is_described(path: Path) -> None:
     """`kubectl explain` has an answer everywhere."""
-    (version,) = yaml.safe_load(path.read_text())["spec"]["versions"]
-    top = version["schema"]["openAPIV3Schema"]
-    wrong = [where for where, schema in _fields(top, "") if "description" not in schema]
-    assert wrong == [] and "description" in top
+    for version in yaml.safe_load(path.read_text())["spec"]["versions"]:
+        top = version["schema"]["openAPIV3Schema"]
+        wrong = [where for where, schema in _fields(top, "") if "description" not in schema]
+        assert wrong == [] and "description" in top
+
+
+KUEUE = [path for path in DEFINITIONS if path.parent.name == "kueue"]
+
+
+@pytest.mark.parametrize("path", KUEUE, ids=lambda path: path.stem)
+def test_kueues_versions_have_one_schema(path: Path) -> None:
+    """Whatever version an object is written and read in, no field of it is lost: the scheduler reads both spellings."""
+    versions = yaml.safe_load(path.read_text())["spec"]["versions"]
+    assert all(version["schema"] == versions[0]["schema"] and version["served"] for version in versions)
+    assert [version["name"] for version in versions if version["storage"]] == [versions[0]["name"]]
 
 
 def _fields(schema: Object, where: str) -> list[tuple[str, Object]]:

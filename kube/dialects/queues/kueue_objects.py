@@ -13,7 +13,7 @@ from kube.dialects.documents.document import checked
 from kube.dialects.documents.taints import taint, toleration
 from kube.dialects.queues.kueue import FairSharing, StopPolicy, state_of, weight_millis
 from model.fault import ConfigurationFault
-from model.flavor import ResourceFlavor, SubmissionQueue
+from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
 
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 """Label: the WorkloadPriorityClass that orders a job, whatever its pods' priority."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from model.flavor import SubmissionStanding
+from model.flavor.resource_flavor import SubmissionStanding
 from model.queue import Cell, CellStanding, FlavorGroup, Queue, QueueStanding, QueueState
 from model.resources import amount_text
 

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from model.flavor import FlavorAssignment, FlavorMode, FlavorRequest, PodSetFlavors, ResourceFlavor
+from model.flavor.assignment import FlavorAssignment, FlavorMode, FlavorRequest, PodSetFlavors
+from model.flavor.resource_flavor import ResourceFlavor
 from model.pod.affinity import NodeTerm
 from model.pod.spec import Tolerations
 from model.queue import (

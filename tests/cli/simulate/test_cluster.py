@@ -165,15 +165,16 @@ def test_what_is_wrong_is_named(case: str, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_what_does_not_count_is_noted(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error: kinds not known, Kueue's, fields that nothing acts on, and pods of other schedulers."""
+    """On standard error: kinds not known, profiles of quotas, fields that nothing acts on, and pods of other schedulers."""
     file = tmp_path / "cluster.yaml"
     foreign = pod("foreign", schedulerName="default-scheduler")
     theirs = other("Queue", "scheduling.volcano.sh/v1beta1", "theirs", spec={"priority": 3})
-    objects = (theirs, other("LocalQueue", "kueue.x-k8s.io/v1beta1"), other("Queue", "x/v1"), other("Service", "v1"))
+    profile = other("ElasticQuotaProfile", "quota.koordinator.sh/v1alpha1")
+    objects = (theirs, profile, other("Queue", "x/v1"), other("Service", "v1"))
     file.write_text(yaml.safe_dump_all([node(), pod(), foreign, *objects]))
     assert main(["simulate", "cluster", "-f", str(file)]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "note: queues of these kinds do not count yet: LocalQueue",
+        "note: queues of these kinds do not count yet: ElasticQuotaProfile",
         "note: objects of other kinds are not looked at: Queue of x, Service",
         "note: Queue theirs: spec.priority 3: queues are ordered by their shares",
         "note: Pods of another spec.schedulerName, which are not placed: 1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.simulate.cluster_by_quota import NODE, cluster_nodes
-from model.flavor import ResourceFlavor
+from model.flavor.resource_flavor import ResourceFlavor
 from model.queue import Queue, QuotaCell
 
 

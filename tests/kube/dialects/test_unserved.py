@@ -13,10 +13,10 @@ from kube.objects import Metadata
 
 DEPLOY = Path(__file__).parent.parent.parent.parent / "deploy"
 WORDS: dict[str, tuple[dict[str, Any], str]] = {
-    "a LocalQueue": ({"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}, "no queue of that name holds it back"),
+    "a LocalQueue": ({"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}, "no LocalQueue has that name"),
     "a LocalQueue, of old": (
         {"annotations": {"kueue.x-k8s.io/queue-name": "team-a"}},
-        "no queue of that name holds it back",
+        "no LocalQueue has that name",
     ),
     "a WorkloadPriorityClass": ({"labels": {"kueue.x-k8s.io/priority-class": "team-a"}}, "spec.priorityClassName"),
     "a pod group of Kueue": ({"labels": {"kueue.x-k8s.io/pod-group-name": "team-a"}}, "it makes no gang"),

@@ -6,7 +6,8 @@ from typing import Any
 
 from scheduler_builders import candidate, pod
 
-from model.flavor import FlavorMode, ResourceFlavor
+from model.flavor.assignment import FlavorMode
+from model.flavor.resource_flavor import ResourceFlavor
 from model.node import TaintEffect
 from model.pod.spec import Toleration, TolerationOperator
 from model.queue import FlavorGroup, Queue, QuotaCell

@@ -10,7 +10,7 @@ import pytest
 from kube import objects
 from kube.dialects.queues.kueue_objects import boosted, flavor, levels, priority, submission_queue
 from model.fault import ConfigurationFault
-from model.flavor import ResourceFlavor, SubmissionQueue
+from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
 from model.node import Taint, TaintEffect
 from model.pod.spec import Toleration, TolerationOperator
 from model.queue import QueueState

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kube.dialects.queues.kueue_statuses import active, cluster_queue_status, local_active, local_queue_status
-from model.flavor import SubmissionQueue, SubmissionStanding
+from model.flavor.resource_flavor import SubmissionQueue, SubmissionStanding
 from model.queue import CellStanding, FlavorGroup, Queue, QueueStanding, QueueState
 
 GPU = "nvidia.com/gpu"

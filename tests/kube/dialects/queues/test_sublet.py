@@ -137,7 +137,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {"order": "Fifo"},
         "spec.order: is 'Fifo' (write one of StrictFIFO, BestEffortFIFO, Back",
     ),
-    "a state that is none": ({"state": "Ajar"}, "spec.state: is 'Ajar' (write one of Open, Hold, Closed)"),
+    "a state that is none": ({"state": "Ajar"}, "spec.state: is 'Ajar' (write one of Closed, Hold, Open)"),
     "a debt": (
         {"borrowing": {"maxBorrowRatio": -0.5}},
         "spec.borrowing.maxBorrowRatio: is -0.5 (expected a number >= 0",

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from model.flavor import FlavorMode, FlavorRequest, ResourceFlavor
+from model.flavor.assignment import FlavorMode, FlavorRequest
+from model.flavor.resource_flavor import ResourceFlavor
 from model.node import Taint
 from model.pod.affinity import NodeTerm
 from model.pod.spec import Toleration, TolerationOperator
