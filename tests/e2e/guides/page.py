@@ -87,6 +87,7 @@ class Tier(StrEnum):
 
 
 FAST = (
+    ("docs/kueue.md", "Look before you install"),
     ("docs/replay.md", ""),
     ("docs/simulate.md", "What comes out"),
     ("docs/simulate-cluster.md", "What comes out"),
