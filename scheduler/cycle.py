@@ -296,7 +296,7 @@ class Cycle:
         while not self.preempting.keeps(candidate.subject):
             other = self.quotas.flavored(asking, passed)
             more = frozenset(flavors_in(other))
-            if not more or self.quotas.refusal(other) is not None:
+            if more <= passed or self.quotas.refusal(other) is not None:
                 break
             other = self.quotas.within(other)
             outcome = place(working, other)

@@ -8,6 +8,7 @@ flavours that it was kept for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -19,6 +20,9 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim
 from scheduler.core.queues.flavors import FlavorQuestion, assign
 from scheduler.core.snapshot.podclass import PodClass
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""Resource and flavour."""
 
 
 def chosen(question: FlavorQuestion, candidate: Candidate, needed: Sequence[int]) -> FlavorAssignment:
@@ -64,19 +68,27 @@ def as_kept(candidate: Candidate, claim: Claim, flavors: Mapping[str, ResourceFl
     return _replaced(candidate, pairs, flavors)
 
 
+def as_bound(
+    candidate: Candidate, bound: Mapping[tuple[tuple[str, int], ...], Pairs], flavors: Mapping[str, ResourceFlavor]
+) -> Candidate:
+    """The rest of a gang with the flavours of its members that have nodes, `bound` by what these request: a pod set is
+    of one flavour. As it is where one of its sets has no such member.
+    """
+    pairs = [bound.get(own.request, ()) for own in candidate.classes]
+    return _replaced(candidate, pairs, flavors) if all(pairs) else candidate
+
+
 def flavors_in(candidate: Candidate) -> Collection[str]:
     """The flavours that its pods count to."""
     return {flavor for own in candidate.classes for _, flavor in own.flavors}
 
 
-def _replaced(
-    candidate: Candidate, pairs: Sequence[tuple[tuple[str, str], ...]], flavors: Mapping[str, ResourceFlavor]
-) -> Candidate:
+def _replaced(candidate: Candidate, pairs: Sequence[Pairs], flavors: Mapping[str, ResourceFlavor]) -> Candidate:
     classes = tuple(_flavored(own, of, flavors) for own, of in zip(candidate.classes, pairs, strict=True))
     return msgspec.structs.replace(candidate, classes=classes)
 
 
-def _flavored(own: PodClass, pairs: tuple[tuple[str, str], ...], flavors: Mapping[str, ResourceFlavor]) -> PodClass:
+def _flavored(own: PodClass, pairs: Pairs, flavors: Mapping[str, ResourceFlavor]) -> PodClass:
     if not pairs:
         return own
     named = [flavors[name] for name in sorted({flavor for _, flavor in pairs}) if name in flavors]

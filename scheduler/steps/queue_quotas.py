@@ -37,7 +37,7 @@ from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.podclass import PodClass
 from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
-from scheduler.steps.flavor_choice import as_kept, chosen, flavors_in, with_flavors
+from scheduler.steps.flavor_choice import as_bound, as_kept, chosen, flavors_in, with_flavors
 from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
 from scheduler.steps.submission_shares import SubmissionShares
@@ -214,10 +214,18 @@ class QueueQuotas:
         claim = self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)
         if claim is not None and any(pod.pod_class.flavors for pod in claim.pods):
             return as_kept(candidate, claim, self._flavors)
+        if candidate.workload.bound and flavors_in(rest := as_bound(candidate, self._bound(candidate), self._flavors)):
+            return rest
         assignment = self._assignment(candidate, passed)
         if assignment.mode is FlavorMode.NO_FIT or (passed and assignment.mode is not FlavorMode.FIT):
             return candidate
         return with_flavors(candidate, assignment, self._flavors)
+
+    def _bound(self, candidate: Candidate) -> dict[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]:
+        """What its members with nodes request, and the flavours that they have."""
+        placed = (pod for part in self._cache.parts(candidate.subject) for pod in part.members.placed)
+        charges = (self._cache.ledger.charge(pod.uid) for pod in placed)
+        return {each.pod_class.request: each.pod_class.flavors for each in charges if each is not None}
 
     def may_evict(self, candidate: Candidate) -> bool:
         """Whether its queue's rules let it take the flavours that it was given by evictions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from kueue_world import (
     GPU,
@@ -19,6 +20,7 @@ from kueue_world import (
     training,
     waits,
 )
+from scheduler_builders import raw_group
 from scheduler_fakes import World
 
 from kube import objects
@@ -312,3 +314,140 @@ def test_as_many_are_evicted(rules: dict[str, Any], run: list[objects.Pod], new:
     world = settled(two(**rules).see(*run))
     settled(world.see(new))
     assert len(world.evictor.evicted) == number
+
+
+def test_the_preemptor_gets_what_it_made_room_for() -> None:
+    """Once the victims are gone it has their quota, on their flavour, and nobody else takes it meanwhile."""
+    world = settled(
+        two(preemption={"reclaimWithinCohort": "Any"}).see(*running("two", 2, "a0"), *running("two", 2, "a1"))
+    )
+    settled(world.see(gpu_pod("new", "one", 4, created=9.0)))
+    (victim,) = world.evictor.evicted
+    (gone,) = (pod for pod in [*running("two", 2, "a0"), *running("two", 2, "a1")] if pod.metadata.name == victim)
+    settled(world.see(gpu_pod("greedy", "two", 4, created=1.0, priority=100)).gone(gone))
+    assert set(world.binder.assigned) == {"new"}
+    assert (used(world, "one"), used(world, "two")) == (4, 12)
+
+
+BORROWING = {
+    "reclaimWithinCohort": "Any",
+    "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": 50},
+}
+TO_BORROW: dict[str, tuple[dict[str, Any], int, int, int]] = {
+    "lower priority up to the threshold goes for one that borrows": (BORROWING, 10, 100, 1),
+    "above the threshold nobody does": (BORROWING, 60, 100, 0),
+    "nor of the same priority": (BORROWING, 10, 10, 0),
+    "nor where the queue does not say so": ({"reclaimWithinCohort": "Any"}, 10, 100, 0),
+}
+
+
+@pytest.mark.parametrize(("rules", "theirs", "own", "number"), TO_BORROW.values(), ids=TO_BORROW)
+def test_evictions_to_borrow(rules: dict[str, Any], theirs: int, own: int, number: int) -> None:
+    """Both queues borrow of a third one: `one` has its own already, `two` more than its own."""
+    world = two(preemption=rules).see(cluster_queue("three", "team", 16), gpu_node("a2"), gpu_node("a3"))
+    world.see(*running("one", 2, "a0", priority=1000))
+    for node in ("a1", "a2", "a3"):
+        world.see(*running("two", 2, node, priority=theirs))
+    settled(world)
+    settled(world.see(gpu_pod("new", "one", 4, priority=own)))
+    assert len(world.evictor.evicted) == number
+
+
+def test_what_a_cohort_lent_to_another_comes_back() -> None:
+    """The queue of a cohort that has lent takes back from a queue of the one that borrowed, two levels up."""
+    cohorts = [objects.Cohort(objects.Metadata(name, uid=name), {"parentName": "top"}) for name in ("low", "other")]
+    world = two("low", preemption={"reclaimWithinCohort": "Any"}).see(cluster_queue("two", "other"), *cohorts)
+    settled(world.see(*running("two", 2, "a0"), *running("two", 2, "a1")))
+    settled(world.see(gpu_pod("new", "one", 4)))
+    assert len(world.evictor.evicted) == 1
+
+
+def test_nothing_is_taken_back_across_cohorts() -> None:
+    """Nodes are short, quota is not: what another cohort has is not this one's to take."""
+    rules = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    world = two("here", preemption=rules).see(cluster_queue("two", "there", 8), cluster_queue("spare", "there", 8))
+    settled(world.see(*running("two", 2, "a0"), *running("two", 2, "a1")))
+    settled(world.see(gpu_pod("new", "one", 4, priority=10)))
+    assert not world.evictor.evicted
+
+
+def gang(name: str, count: int, minimum: int) -> list[Any]:
+    """A PodGroup of the LocalQueue `one`, whose members ask for 8 GPUs each."""
+    labels = {"pod-group.scheduling.sigs.k8s.io": name}
+    members = []
+    for number in range(count):
+        pod = gpu_pod(f"{name}-{number}", "one", 8, created=number)
+        metadata = msgspec.structs.replace(pod.metadata, labels={**(pod.metadata.labels or {}), **labels})
+        members.append(msgspec.structs.replace(pod, metadata=metadata))
+    return [raw_group(name, minimum=minimum), *members]
+
+
+def waits_of_gang(world: World, name: str) -> str:
+    found = world.history.newest(f"gang/default/{name}")
+    return found.detail if found is not None else ""
+
+
+def both(a100: int, v100: int) -> World:
+    """Nodes and quota of 8 GPUs each, of so many nodes."""
+    quota = [
+        {"name": name, "resources": [{"name": GPU, "nominalQuota": 8 * number}]}
+        for name, number in (("gpu-a100", a100), ("gpu-v100", v100))
+    ]
+    groups = [{"coveredResources": [GPU], "flavors": quota}]
+    world = World().see(namespace(), flavor(), flavor("gpu-v100", V100), local_queue("one", "one"))
+    world.see(cluster_queue("one", resourceGroups=groups))
+    world.see(*(gpu_node(f"a{n}") for n in range(a100)), *(gpu_node(f"v{n}", V100) for n in range(v100)))
+    return world
+
+
+def test_a_gang_goes_to_the_flavour_that_has_room_for_all_of_it() -> None:
+    world = settled(both(2, 3).see(*gang("train", 3, 3)))
+    assert placed(world, "v") == 3
+    assert used(world, "one", "gpu-v100") == 24 and used(world, "one", "gpu-a100") == 0
+
+
+def test_a_gang_that_starts_with_fewer_gets_as_many_as_its_flavour_has() -> None:
+    """Four would be welcome, two are needed: three fit V100, and the fourth is not mixed in from A100."""
+    world = settled(both(1, 3).see(*gang("train", 4, 2)))
+    assert (placed(world, "v"), placed(world, "a")) == (3, 0)
+    assert "of queue" in waits_of_gang(world, "train")
+
+
+def test_flavours_that_nodes_do_not_tell_apart() -> None:
+    """Of two without labels the annotation of the Binding says which; a word of the pod's author does not."""
+    quota = [{"name": name, "resources": [{"name": GPU, "nominalQuota": 8}]} for name in ("reserved", "spot")]
+    groups = [{"coveredResources": [GPU], "flavors": quota}]
+    tolerates = [{"key": GPU, "operator": "Exists"}]
+    plain = [
+        objects.ResourceFlavor(objects.Metadata(name, uid=name), {"tolerations": tolerates})
+        for name in ("reserved", "spot")
+    ]
+    world = World().see(namespace(), *plain, gpu_node("a0"), gpu_node("a1"), local_queue("one", "one"))
+    world.see(cluster_queue("one", resourceGroups=groups))
+    settled(world.see(*pods("one", 2, 8)))
+    assert {world.binder.told[name]["sublet.dev/flavors"] for name in ("one-0", "one-1")} == {
+        f"{GPU}=reserved",
+        f"{GPU}=spot",
+    }
+    for name, node in world.binder.assigned.items():
+        world.see(gpu_pod(name, "one", 8, node=node, annotations=world.binder.told[name]))
+    settled(world)
+    assert (used(world, "one", "reserved"), used(world, "one", "spot")) == (8, 8)
+    settled(world.see(gpu_pod("liar", "one", 4, node="a0", annotations={"sublet.dev/flavors": f"{GPU}=gpu-v100"})))
+    assert (used(world, "one", "reserved"), used(world, "one", "spot")) == (12, 8)
+
+
+def test_a_quota_that_is_cut_takes_nobody_s_node() -> None:
+    """What runs stays and is counted; what waits waits until enough of it ended."""
+    world = settled(two("").see(*running("one", 2, "a0")))
+    settled(world.see(cluster_queue("one", gpus=4), gpu_pod("new", "one", 4)))
+    assert not world.evictor.evicted and not world.binder.assigned
+    assert used(world, "one") == 8
+
+
+def test_others_have_what_work_of_flavours_leaves() -> None:
+    """One capacity: a queue of ours shares the nodes' GPUs without those that a ClusterQueue's pods have."""
+    world = two().see(objects.Queue(objects.Metadata("ours", uid="ours"), {}))
+    settled(world.see(*running("one", 2, "a0")))
+    assert world.cycle.quotas.quota is not None
+    assert world.cycle.quotas.quota.headroom("ours", ("", GPU)).amount == 8
