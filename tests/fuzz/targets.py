@@ -51,7 +51,7 @@ from kube.dialects.koordinator import topology as topologies
 from kube.dialects.koordinator.cpubinding import node_cpus
 from kube.dialects.koordinator.sloconfig import colocation_overlaid
 from kube.dialects.koordinator.systemqos import system_cpus
-from kube.dialects.queues import reading
+from kube.dialects.queues import kueue_objects, reading
 from kube.dialects.queues.use import use_of
 from kube.dialects.upstream import core_objects
 from model import quantity
@@ -287,6 +287,10 @@ _OBJECTS: Mapping[str, Parser] = {
     "volcano_job": _json(objects.VolcanoJob, _job),
     "volcano_command": _json(objects.VolcanoCommand, _command),
     "elastic_quota": _json(objects.ElasticQuota, _queue),
+    "cohort": _json(objects.Cohort, _queue),
+    "local_queue": _json(objects.LocalQueue, kueue_objects.submission_queue),
+    "resource_flavor": _json(objects.ResourceFlavor, kueue_objects.flavor),
+    "kueue_topology": _json(objects.Topology, kueue_objects.levels),
     "job_maker": _json(objects.Job, maker_object),
     "job_set_maker": _json(objects.JobSet, maker_object),
     "leader_worker_set_maker": _json(objects.LeaderWorkerSet, maker_object),
@@ -309,6 +313,10 @@ TARGETS: Mapping[str, Target] = {
     "node_settings": Target(_json(_Sources, _settings_of_node), (KubernetesFault, ConfigurationFault), endless=True),
     "upstream_pod_group": Target(
         _json(objects.UpstreamPodGroup, podgroups.upstream_gang), (KubernetesFault, ConfigurationFault), signed=True
+    ),
+    "cluster_queue": Target(_json(objects.ClusterQueue, _queue), (KubernetesFault, ConfigurationFault), signed=True),
+    "workload_priority": Target(
+        _json(objects.WorkloadPriorityClass, kueue_objects.priority), (KubernetesFault, ConfigurationFault), signed=True
     ),
     "queue": Target(_json(objects.Queue, _queue), (KubernetesFault, ConfigurationFault), signed=True),
     "memory_qos": Target(_of_text(lambda text: memoryqos.pod_memory({memoryqos.ANNOTATION: text})), (), signed=True),

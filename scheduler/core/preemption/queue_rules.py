@@ -16,6 +16,7 @@ import msgspec
 
 from model.queue import ROOT_QUEUE, Cell, Queue, QueuePreemption, VictimPolicy
 from scheduler.core.ledger.queue_book import add
+from scheduler.core.queues.borrowed_share import exact_share
 from scheduler.core.queues.headroom import Quota, Shortage
 from scheduler.core.queues.policy import FairPreemption
 
@@ -137,6 +138,9 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
         return any(own <= final if each is FairPreemption.FINAL_SHARE else own < before for each in self.strategies)
 
     def _share(self, node: str) -> Fraction:
+        """Of queues that say themselves whom they may evict (Kueue's) what they borrow, of others all that they use."""
+        if self.words is not None:
+            return exact_share(self.quota, node)
         return self.quota.dominant_share(node).value / max(1, self.quota.tree.weight(node))
 
 

@@ -239,7 +239,7 @@ def _fits(asked: FlavorQuestion, rules: QueuePreemption, cell: Cell, amount: int
     own = quota.own(asked.queue, cell)
     reclaims = asked.fair and rules.reclaim is not VictimPolicy.NEVER
     if own is None or amount <= own or below_top or reclaims or rules.borrowing is not VictimPolicy.NEVER:
-        mode = _by_eviction(quota, asked.queue, rules, cell, amount)
+        mode = _by_eviction(asked, rules, cell, amount)
         # It borrows what it would once they are gone: nothing of its own, and of the queue's as much less.
         after = 0 if mode is FlavorMode.RECLAIM else _height(quota, asked.queue, cell, max(0, room))[0]
         return mode, after, reason
@@ -256,15 +256,17 @@ def _height(quota: Quota, queue: str, cell: Cell, amount: int) -> tuple[int, boo
     return max(0, len(path) - 1), False
 
 
-def _by_eviction(quota: Quota, queue: str, rules: QueuePreemption, cell: Cell, amount: int) -> FlavorMode:
+def _by_eviction(asked: FlavorQuestion, rules: QueuePreemption, cell: Cell, amount: int) -> FlavorMode:
     """Whether anybody there is to be evicted by these rules: relatives that borrow, or work of the queue itself."""
+    quota, queue = asked.quota, asked.queue
     own = quota.own(queue, cell)
     within = own is None or quota.used(queue, cell) + amount <= own
     if rules.reclaim is not VictimPolicy.NEVER and within and _borrowers(quota, queue, cell):
         return FlavorMode.RECLAIM
     if rules.within is not VictimPolicy.NEVER and quota.used(queue, cell):
         return FlavorMode.PREEMPT
-    if rules.borrowing is not VictimPolicy.NEVER and _borrowers(quota, queue, cell):
+    to_borrow = rules.borrowing is not VictimPolicy.NEVER or (asked.fair and rules.reclaim is not VictimPolicy.NEVER)
+    if to_borrow and _borrowers(quota, queue, cell):
         return FlavorMode.PREEMPT
     return FlavorMode.NO_CANDIDATES
 

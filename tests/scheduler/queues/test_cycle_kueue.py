@@ -24,6 +24,8 @@ from scheduler_builders import raw_group
 from scheduler_fakes import World
 
 from kube import objects
+from scheduler.core.queues.policy import FairPreemption
+from scheduler.settings import SchedulerSettings
 
 TEAMS = (namespace("ml-research"), namespace("ml-production"))
 
@@ -350,6 +352,35 @@ def test_evictions_to_borrow(rules: dict[str, Any], theirs: int, own: int, numbe
         world.see(*running("two", 2, node, priority=theirs))
     settled(world)
     settled(world.see(gpu_pod("new", "one", 4, priority=own)))
+    assert len(world.evictor.evicted) == number
+
+
+SHARES: dict[str, tuple[tuple[FairPreemption, ...], int, int]] = {
+    "by default one that borrows evicts nobody who borrows": ((), 1, 0),
+    "from one that borrows more it takes where that leaves it no more": ((FairPreemption.FINAL_SHARE,), 1, 1),
+    "not where its weight makes that one's share less": ((FairPreemption.FINAL_SHARE,), 9, 0),
+    "where it has less than that one had": ((FairPreemption.INITIAL_SHARE,), 1, 1),
+}
+
+
+@pytest.mark.parametrize(("strategies", "weight", "number"), SHARES.values(), ids=SHARES)
+def test_evictions_by_share(strategies: tuple[FairPreemption, ...], weight: int, number: int) -> None:
+    """`two` borrows 16 of the 16 that a third queue lends, `one` would borrow 4 of them."""
+    settings = SchedulerSettings()
+    queues = msgspec.structs.replace(settings.queues, fair_preemption_strategies=strategies)
+    world = World(msgspec.structs.replace(settings, queues=queues)).see(
+        namespace(),
+        flavor(),
+        *(gpu_node(f"a{number}") for number in range(4)),
+        cluster_queue("one", "team", preemption={"reclaimWithinCohort": "Any"}),
+        cluster_queue("two", "team", fairSharing={"weight": weight}),
+        cluster_queue("three", "team", 16),
+        local_queue("one", "one"),
+        local_queue("two", "two"),
+        *running("one", 2, "a0"),
+    )
+    settled(world.see(*(pod for node in ("a1", "a2", "a3") for pod in running("two", 2, node))))
+    settled(world.see(gpu_pod("new", "one", 4)))
     assert len(world.evictor.evicted) == number
 
 
