@@ -288,9 +288,13 @@ class ClusterCache:
         were given back by a word.
         """
         group, record = self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", self._pods.get(pod.uid)
-        if made is not None:
-            group = self.queues.named(self._makers.queue(made), pod.namespace)
         spec = pod.spec
+        if made is not None:
+            told = self._makers.queue(made)
+            group = self.queues.named(told, pod.namespace)
+            if told.local and not (spec.named_queue or spec.local_queue):
+                spec = msgspec.structs.replace(spec, local_queue=told.local)
+                pod = msgspec.structs.replace(pod, spec=spec)
         if record is not None and self.ledger.charge(pod.uid) is not None:
             group, settled = record.group_queue or group, record.pod.spec
             if (spec.named_queue, spec.local_queue) != (settled.named_queue, settled.local_queue):

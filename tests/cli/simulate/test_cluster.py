@@ -181,6 +181,28 @@ def test_what_does_not_count_is_noted(run: Run, tmp_path: Path, capsys: pytest.C
     ]
 
 
+@pytest.mark.parametrize("nodes", [True, False])
+def test_kueues_objects_in_both_versions(nodes: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published manifests, and the same in v1beta2's words: where everything goes, and by which flavour."""
+    folder = ROOT / "examples" / "kueue"
+    others = ["pods.yaml", *(["nodes.yaml"] if nodes else [])]
+    newer = (folder / "training.yaml").read_text().replace("v1beta1", "v1beta2").replace("cohort:", "cohortName:")
+    (tmp_path / "training.yaml").write_text(newer)
+    told = []
+    for file in (folder / "training.yaml", tmp_path / "training.yaml"):
+        words = [word for path in (file, *(folder / name for name in others)) for word in ("-f", str(path))]
+        assert main(["simulate", "cluster", *words, "-o", "json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    flavors = {each["name"]: each["flavors"].get("nvidia.com/gpu") for each in told[0]["workloads"]}
+    assert flavors == {
+        "ml-production/serve": "gpu-a100",
+        "ml-research/pretrain": "gpu-a100",
+        "ml-research/sweep": "gpu-v100" if nodes else "gpu-a100",
+        "ml-research/evaluate": None,
+    }
+
+
 def test_nothing_to_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table says so."""
     file = tmp_path / "cluster.yaml"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from kueue_world import cluster_queue, flavor, gpu_node, gpu_pod, local_queue, namespace
 from scheduler_fakes import World
 
+from kube import objects
 from scheduler.core.queues.tree import tree_of
 from scheduler.steps.draining import Draining
 
@@ -47,6 +49,20 @@ def test_of_a_local_queue() -> None:
     found = world().see(local_queue("two", "two", stopPolicy="HoldAndDrain"))
     found.turn()
     assert going(found, Draining(found.cache)) == {"q": "LocalQueueStopped"}
+
+
+def test_of_the_local_queue_that_their_job_names() -> None:
+    """Its pods carry no word of it: Kueue's label is on the Job alone."""
+    job = objects.Job(
+        objects.Metadata("train", "default", "uid-train", labels={"kueue.x-k8s.io/queue-name": "two"}),
+        objects.JobSpec(1, 1),
+    )
+    pod = gpu_pod("t", "", 2, node="a0")
+    owners = [objects.OwnerReference("batch/v1", "Job", "train", "uid-train", True)]
+    metadata = msgspec.structs.replace(pod.metadata, labels={}, owner_references=owners)
+    found = world().see(job, msgspec.structs.replace(pod, metadata=metadata))
+    found.see(local_queue("two", "two", stopPolicy="HoldAndDrain")).turn()
+    assert going(found, Draining(found.cache)) == {"q": "LocalQueueStopped", "t": "LocalQueueStopped"}
 
 
 def test_once_and_again_after_a_minute() -> None:
