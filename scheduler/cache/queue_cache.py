@@ -30,7 +30,7 @@ _Refuse = Callable[[str, objects.Metadata, str], None]
 
 
 class QueueCache:
-    """`changed` says that queues may differ from what was `seen` last, `moved` that pods may be in others.
+    """What objects say together is worked out when it is asked for: many come at once, as when a watch begins.
 
     `refuse` is told (kind and key, metadata, message) of what cannot be read or counts for nothing, `settled` (kind and
     key) of what can be read again, or is gone; `tell` as `refuse`, of what counts but for what the message says.
@@ -44,8 +44,8 @@ class QueueCache:
         dialects: Iterable[QueueDialect] = ALL,
         tell: _Refuse | None = None,
     ) -> None:
-        self.changed = True
-        self.moved = False
+        self._changed = True
+        self._moved = False
         self._refuse = refuse
         self._tell_of = tell or refuse
         self._settled = settled
@@ -54,6 +54,7 @@ class QueueCache:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._queues: tuple[Queue, ...] = ()
         self._by_name: Mapping[str, Queue] = {}
+        self._stale = False
         self._objects: dict[str, QueueObject] = {}
         self._in_force: dict[str, QueueObject] = {}
         self._by_namespace: dict[str, str] = {}
@@ -67,16 +68,34 @@ class QueueCache:
 
     def queues(self) -> tuple[Queue, ...]:
         """By name; without those that nobody wrote, but for cohorts that are named."""
+        self._settle()
         return self._queues
 
     def seen(self) -> tuple[Queue, ...]:
         """The queues, which are news no more."""
-        self.changed = False
-        return self.queues()
+        found, self._changed = self.queues(), False
+        return found
+
+    @property
+    def changed(self) -> bool:
+        """Whether queues may differ from what was `seen` last."""
+        self._settle()
+        return self._changed
+
+    @property
+    def moved(self) -> bool:
+        """Whether pods may be in other queues than when this was set to False."""
+        self._settle()
+        return self._moved
+
+    @moved.setter
+    def moved(self, told: bool) -> None:
+        self._moved = told
 
     @property
     def names(self) -> Collection[str]:
         """Of all queues, `default` included."""
+        self._settle()
         return {DEFAULT_QUEUE, *self._in_force}
 
     @property
@@ -87,6 +106,7 @@ class QueueCache:
     @property
     def problems(self) -> Mapping[str, str]:
         """Queue → why the object that has its name cannot be used, of those that have no queue at all."""
+        self._settle()
         return {
             each.name: each.problem
             for each in self._objects.values()
@@ -95,6 +115,7 @@ class QueueCache:
 
     def source(self, name: str) -> QueueObject | None:
         """The object that a queue comes from; None for one that nobody wrote."""
+        self._settle()
         return self._in_force.get(name)
 
     def queue_of(self, pod: Pod, group: str = "") -> str:
@@ -103,6 +124,7 @@ class QueueCache:
         A pod with a node may have got it from its author. It counts to a queue that is not for its namespace no more
         than if it named none; where not even that one is for it, to the root's.
         """
+        self._settle()
         local, own = self._local(pod.namespace, pod.spec.local_queue), pod.spec.named_queue
         missing = local.startswith(LOCAL_PREFIX)
         named = resolved((own or local) if missing else (local or own), group, pod.namespace, self._by_namespace)
@@ -115,6 +137,7 @@ class QueueCache:
 
     def flavors_of(self, pod: Pod, queue: str, labels: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
         """Resource and flavour of what a pod takes on a node with these labels (None: unknown) in its queue."""
+        self._settle()
         found = self._by_name.get(queue)
         if found is None or not found.flavor_groups:
             return ()
@@ -157,28 +180,28 @@ class QueueCache:
         before = self._namespaces.pop(namespace, None)
         if labels is not None:
             self._namespaces[namespace] = labels
-        if before != labels and any(queue.admission.namespace_selector for queue in self._queues):
-            self._choose()
+        self._stale |= before != labels
 
     def _counts(self, queue: str, namespace: str) -> bool:
         if not self._rules or (queue != DEFAULT_QUEUE and queue not in self._in_force):
             return True
         known = self._counted.get((queue, namespace))
         if known is None:
-            self._tree = self._tree or tree_of(self.queues())
+            self._tree = self._tree or tree_of(self._queues)
             known = self._counted[queue, namespace] = counts_to(self._tree, queue, namespace)
         return known
 
     def named(self, told: NamedQueues, namespace: str) -> str:
         """The queue that somebody names, where a LocalQueue's name stands for a queue of that name; empty for none."""
+        self._settle()
         return self._local(namespace, told.local) or told.queue
 
     def apply(self, change: Change[Any]) -> None:
         """Take in one change."""
         if self.kueue.reads(change.object):
             if self.kueue.apply(change):
-                self._choose()
-                self.moved |= isinstance(change.object, objects.LocalQueue | objects.ResourceFlavor)
+                self._stale = True
+                self._moved |= isinstance(change.object, objects.LocalQueue | objects.ResourceFlavor)
             return
         found = read(change.object)
         before = self._objects.pop(found.where, None)
@@ -189,9 +212,14 @@ class QueueCache:
                 found = msgspec.structs.replace(found, queue=before.queue, namespaces=before.namespaces)
             self._objects[found.where] = found
         if _said(before) != _said(self._objects.get(found.where)):
-            self._choose()
-        elif found.name in self._in_force and self._in_force[found.name].where == found.where:
+            self._stale = True
+        elif not self._stale and found.name in self._in_force and self._in_force[found.name].where == found.where:
             self._in_force[found.name] = found  # with the status that was written since
+
+    def _settle(self) -> None:
+        if self._stale:
+            self._stale = False
+            self._choose()
 
     def _choose(self) -> None:
         names, places, rules = self._in_force.keys(), self._by_namespace, self._rules
@@ -201,9 +229,9 @@ class QueueCache:
         self._queues = tuple(sorted(with_cohorts(written, self.kueue.flavors), key=lambda queue: queue.name))
         self._by_name = {queue.name: queue for queue in self._queues}
         self._by_namespace = by_namespace(self._in_force.values())
-        self._rules, self._tree, self._counted = _rules(self.queues()), None, {}
-        self.changed = True
-        self.moved |= names != self._in_force.keys() or places != self._by_namespace or rules != self._rules
+        self._rules, self._tree, self._counted = _rules(self._queues), None, {}
+        self._changed = True
+        self._moved |= names != self._in_force.keys() or places != self._by_namespace or rules != self._rules
         for each in self._objects.values():
             self._tell(each)
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from model.queue import ROOT_QUEUE
 from scheduler.core.queues.headroom import Quota
-from scheduler.core.queues.shares import kept
 
 _WEIGHT_ONE = 1000
 """Weights of queues in a cohort are thousandths."""
@@ -34,7 +33,6 @@ def exact_share(quota: Quota, queue: str) -> Fraction:
     lendable: dict[str, int] = {}
     for cell in tree.queues[parent].cells:
         most = quota.potential(parent, cell).amount or 0
-        unlent = sum(kept(tree, cell, quota.rules).get(child, 0) for child in tree.children.get(parent, ()))
-        lendable[cell[1]] = lendable.get(cell[1], 0) + max(0, most - unlent)
+        lendable[cell[1]] = lendable.get(cell[1], 0) + max(0, most - quota.unlent(parent, cell))
     shares = (Fraction(more, lendable[name]) for name, more in borrowed.items() if lendable.get(name, 0) > 0)
     return max(shares, default=Fraction(0)) * _WEIGHT_ONE / max(1, own.weight)

@@ -202,9 +202,11 @@ class Quota:
 
     def potential(self, queue: str, cell: Cell) -> Headroom:
         """How much the queue may have where nobody has anything."""
-        if cell not in self._idle:
-            self._idle[cell] = Book(self.tree, cell, {}, self.rules)
-        return self._descend(queue, cell, self._idle[cell], idle=True)
+        return self._descend(queue, cell, self._idle_book(cell), idle=True)
+
+    def unlent(self, node: str, cell: Cell) -> int:
+        """What those below the node keep for themselves where nobody has anything."""
+        return self._idle_book(cell).of(node).below
 
     def short(self, queue: str, amounts: Amounts, without: Mapping[str, Amounts] | None = None) -> tuple[Shortage, ...]:
         """The cells of which the queue may not have so much more, by cell; empty: it fits.
@@ -309,6 +311,11 @@ class Quota:
             return {}
         shares = {name: self.share(name, cell) or 0 for name in (ROOT_QUEUE, *self.tree.top_down)}
         return entitlements(self.tree, shares, cell, self.rules)
+
+    def _idle_book(self, cell: Cell) -> Book:
+        if cell not in self._idle:
+            self._idle[cell] = Book(self.tree, cell, {}, self.rules)
+        return self._idle[cell]
 
     def _book(self, cell: Cell) -> Book:
         book = self._books.get(cell)

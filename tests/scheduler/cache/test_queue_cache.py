@@ -32,6 +32,7 @@ class Told:
     def see(self, *sources: Any, kind: ChangeKind = ChangeKind.MODIFIED) -> Told:
         for each in sources:
             self.cache.apply(Change(kind, each))
+        self.cache.queues()  # what they say together is told once somebody asks
         return self
 
     @property
