@@ -136,11 +136,10 @@ class KubernetesWatch:
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run the informers in `group`; cancel the tasks to stop them."""
         informers = (self._own, *self._others, *self._everywhere)
-        if self._kueue:
-            group.create_task(self._look_for_kueue())
-        else:
+        if not self._kueue:
             self._kueue_known.set()
-        return [group.create_task(self._look_again()), *(group.create_task(informer.run()) for informer in informers)]
+        looks = (self._look_again(), *((self._look_for_kueue(),) if self._kueue else ()))
+        return [group.create_task(each) for each in (*looks, *(informer.run() for informer in informers))]
 
     def reread(self) -> None:
         """Tell every PodGroup, and every pod that has a gang, as if it had changed."""
