@@ -12,6 +12,7 @@ import yaml
 from scheduler_processes import Cluster
 
 from kube.client import KubeClient
+from kube.dialects.unserved import STORED_ONLY, UnservedKind
 from kube.events import EventRecorder
 from scheduler.edge.unserved import UnservedKinds
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.e2e
 
 CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds/optional"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GROUP, _NO_KUEUE = "kueue.x-k8s.io", "where Kueue does not run itself"
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
 QUEUES = "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues"
 
@@ -30,6 +32,14 @@ class Clock:
         return self.now
 
 
+STORED = (
+    UnservedKind(GROUP, "v1beta1", "resourceflavors", "ResourceFlavor", f"{_NO_KUEUE}, nothing counts by it"),
+    UnservedKind(GROUP, "v1beta1", "localqueues", "LocalQueue", f"{_NO_KUEUE}, it holds no job back"),
+    UnservedKind(GROUP, "v1beta1", "cohorts", "Cohort", f"{_NO_KUEUE}, nothing is borrowed in it"),
+)
+"""As an older version of ours kept them, marked so."""
+
+
 class Rig:
     """What a leader runs, with a short rest between two looks."""
 
@@ -38,12 +48,11 @@ class Rig:
         self.clock = Clock()
         self.leading = True
         self.recorder = EventRecorder(client, "test", "here")
-        self.kinds = UnservedKinds(client, self.recorder, lambda: self.leading, self.clock, look_seconds=0.05)
+        self.kinds = UnservedKinds(client, self.recorder, lambda: self.leading, self.clock, STORED, look_seconds=0.05)
 
     def define(self, file: str, **annotations: str) -> None:
         definition = yaml.safe_load((CRDS / file).read_text())
-        if annotations:
-            definition["metadata"]["annotations"] = annotations
+        definition["metadata"]["annotations"] = annotations or {STORED_ONLY: "true"}
         self.cluster.request("POST", DEFINITIONS, definition)
 
     def flavor(self, name: str) -> None:
