@@ -60,6 +60,7 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
 
     def _spec(self, member: Member, name: str) -> dict[str, Any]:
         variables = {**environment(self.job.framework, self.peers, member), **self._plugin_variables(member)}
+        variables |= self._checkpoint_variables
         made = {**self._specs.get(member.task, {})}
         if self.job.framework is not None or "svc" in self.job.plugins:
             made = {"hostname": name, "subdomain": self.job.id.name, **made}
@@ -69,6 +70,20 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
     def _plugin_variables(self, member: Member) -> dict[str, str]:
         told = env.environment(member) if "env" in self.job.plugins else {}
         return told | (pytorch.environment(self.peers, member, self._flags) if self._flags is not None else {})
+
+    @cached_property
+    def _checkpoint_variables(self) -> dict[str, str]:
+        """Where processes save, by the names that the package sublet_sdk reads."""
+        kept = self.job.checkpoint
+        if kept is None:
+            return {}
+        return {
+            "SUBLET_JOB_NAMESPACE": self.job.id.namespace,
+            "SUBLET_JOB_NAME": self.job.id.name,
+            "SUBLET_CHECKPOINT_URL": kept.url,
+            "SUBLET_CHECKPOINT_INTERVAL_SECONDS": f"{kept.interval_seconds:.15g}",
+            "SUBLET_CHECKPOINT_MAX": str(kept.most),
+        }
 
     @cached_property
     def _templates(self) -> dict[str, Mapping[str, Any]]:

@@ -136,7 +136,7 @@ class ElasticPolicy(msgspec.Struct, frozen=True):
 
 
 class CheckpointPolicy(msgspec.Struct, frozen=True):
-    """Where the job's processes save checkpoints, how often, and how many are kept; stored, not acted on yet."""
+    """Where the job's processes save checkpoints, how often, how many are kept (0: all), as their environment says."""
 
     url: str
     interval_seconds: float = 0.0

@@ -33,7 +33,6 @@ WORKER = "worker"
 """The task of a job of one shape."""
 LEADERS = ("master", "chief", "launcher")
 """Tasks whose success is the job's, as in Kubeflow."""
-NOT_YET = "spec.checkpoint: it is stored, and nothing saves or loads checkpoints by it yet"
 _Replicas = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _Priority = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
@@ -256,8 +255,6 @@ def _checkpoint(told: _Checkpoint | None) -> CheckpointPolicy | None:
 
 def _unmet(spec: _Spec, resources: _Resources) -> Iterator[str]:
     """Fields that are accepted and not acted on, each with what follows."""
-    if spec.checkpoint is not None:
-        yield NOT_YET
     elastic = spec.elastic_config
     if resources.max_replicas not in (None, resources.min_replicas) and not (elastic and elastic.enabled):
         yield "spec.resources.maxReplicas: the job has minReplicas pods; set spec.elasticConfig.enabled"

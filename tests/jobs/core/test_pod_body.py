@@ -11,7 +11,7 @@ from jobs.core.pod_body import PodBodies, selector
 from kube.dialects.queues.membership import NamedQueues, named_queues
 from kube.objects import Metadata
 from model.job import labels
-from model.job.job import Framework, GroupTerms, Job, JobDialect, Member
+from model.job.job import CheckpointPolicy, Framework, GroupTerms, Job, JobDialect, Member
 from model.job.status import JobStatus
 from model.priority import PreemptionPolicy
 
@@ -43,6 +43,16 @@ def test_a_pod_of_a_training_job() -> None:
     assert made["spec"]["schedulerName"] == "sublet-scheduler" and made["spec"]["restartPolicy"] == "Never"
     assert (made["spec"]["hostname"], made["spec"]["subdomain"]) == ("train-worker-1", "train")
     assert env(made)["RANK"] == "1" and env(made)["MASTER_ADDR"] == "train-worker-0.train"
+
+
+def test_a_pod_is_told_where_checkpoints_are() -> None:
+    """By the variables that sublet_sdk reads; none without `spec.checkpoint`, and the template's own word stays."""
+    told = env(body(job(checkpoint=CheckpointPolicy("s3://bucket/path", 300.0, 2))))
+    assert {name: value for name, value in told.items() if name.startswith("SUBLET_")} == {
+        "SUBLET_CHECKPOINT_URL": "s3://bucket/path", "SUBLET_CHECKPOINT_INTERVAL_SECONDS": "300",
+        "SUBLET_CHECKPOINT_MAX": "2", "SUBLET_JOB_NAMESPACE": "ml", "SUBLET_JOB_NAME": "train",
+    }  # fmt: skip
+    assert not [each for each in body(job())["spec"]["containers"][0].get("env", ()) if "SUBLET" in each["name"]]
 
 
 def test_a_pod_of_a_volcano_job() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from job_objects import TEMPLATE, training
 
-from kube.dialects.jobs.training_job import NOT_YET, training_job
+from kube.dialects.jobs.training_job import training_job
 from model.job.job import CheckpointPolicy, ElasticPolicy, Framework, PodEvent, RuleAction
 from model.priority import PreemptionPolicy
 
@@ -91,7 +91,6 @@ def test_resources_that_the_container_does_not_name() -> None:
 
 
 UNMET: dict[str, tuple[dict[str, Any], str]] = {
-    "checkpoints": ({"checkpoint": {"url": "file:///c", "interval": "5m", "maxCheckpoints": 2}}, NOT_YET),
     "a ceiling without growth": ({"resources": {"minReplicas": 1, "maxReplicas": 2}}, "spec.resources.maxReplicas"),
     "growth that is off": ({"elasticConfig": {"enabled": False}}, "spec.elasticConfig: enabled is not true"),
 }
