@@ -1,0 +1,83 @@
+"""Notice: that this process has to leave soon, from whoever can tell.
+
+A source is anything with the method of `NoticeSource`; the session asks each of them at each step.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from sublet_sdk.settings import NOTICE_FILE
+
+
+class NoticeSource(Protocol):
+    """Where a notice comes from. It costs little to ask: it is asked at each step."""
+
+    def noticed(self) -> str:
+        """Why the process has to leave, in a few words; empty while it has not to."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what the source took, such as a signal's handler."""
+        ...
+
+
+class SignalNotice:
+    """SIGTERM, which ends no process that uses this: the process ends itself when it has saved.
+
+    The handler that was there before is called, too, and comes back with `close`. To be made in the main thread.
+    """
+
+    def __init__(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self._number = number
+        self._reason = ""
+        self._before: Any = signal.signal(number, self._received)
+
+    def noticed(self) -> str:
+        """`SIGTERM`, once it has come."""
+        return self._reason
+
+    def close(self) -> None:
+        """The handler before this one."""
+        signal.signal(self._number, self._before if self._before is not None else signal.SIG_DFL)
+
+    def _received(self, number: int, frame: FrameType | None) -> None:
+        self._reason = signal.Signals(number).name
+        if callable(self._before):
+            self._before(number, frame)
+
+
+class FileNotice:
+    """A file that appears: its first line is the reason. While it is absent there is no notice."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def noticed(self) -> str:
+        """The first line of the file, or its path where that is empty; empty while it is absent or taken back."""
+        try:
+            with self._path.open(encoding="utf-8", errors="replace") as file:
+                return file.readline(1000).strip() or f"notice file {self._path}"
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as fault:
+            return f"notice file {self._path} cannot be read: {fault}"
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def sources_here(variables: Mapping[str, str] = os.environ) -> list[NoticeSource]:
+    """SIGTERM in the main thread, and the file that the environment names, where it names one."""
+    found: list[NoticeSource] = []
+    if threading.current_thread() is threading.main_thread():
+        found.append(SignalNotice())
+    if path := variables.get(NOTICE_FILE, "").strip():
+        found.append(FileNotice(Path(path)))
+    return found
