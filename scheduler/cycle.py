@@ -19,6 +19,7 @@ from scheduler.core.gangs.assembly import Assembly, Candidate
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
+from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News, NewsKind
@@ -270,16 +271,11 @@ class Cycle:
             candidate, outcome = self._on_other_flavors(working, asking, candidate, outcome)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
-            if not self._attempts.may_plan(candidate.subject):
-                self._attempts.postpone(candidate.subject)
-                return None
-            part, preemption = self._holds.make(working, candidate, memo, self._ranking(now))
-            if any(plan.victims for plan in part.plans):
-                self._attempts.planned(candidate.subject)
-            turn.add(part)
-            part, message = self._waiting.misfit(candidate, outcome, preemption, now)
-            turn.add(part)
-            memo.remember_message(candidate, message)
+            preemption = self._make_room(turn, working, candidate, memo, now)
+            if preemption is not None:
+                part, message = self._waiting.misfit(candidate, outcome, preemption, now)
+                turn.add(part)
+                memo.remember_message(candidate, message)
             return None
         placing = self._binding.prepared(candidate, outcome, working)
         self._end_wait(turn, candidate, now)
@@ -315,16 +311,26 @@ class Cycle:
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, refusal: QueueRefusal, memo: Memo, now: float
     ) -> None:
         """Its queue does not let it be placed; what others borrowed is taken back where that helps."""
-        outcome = None
-        if refusal.reason is Reason.QUOTA_EXHAUSTED and self.quotas.may_evict(candidate):
-            if not self._attempts.may_plan(candidate.subject):
-                self._attempts.postpone(candidate.subject)
-                return
-            part, outcome = self._holds.make(working, candidate, memo, self._ranking(now), quota=True)
-            if any(plan.victims for plan in part.plans):
-                self._attempts.planned(candidate.subject)
-            turn.add(part)
-        turn.add(self._waiting.refused(candidate, refusal, outcome, now))
+        lacks_quota = refusal.reason is Reason.QUOTA_EXHAUSTED and self.quotas.may_evict(candidate)
+        outcome = self._make_room(turn, working, candidate, memo, now, quota=True) if lacks_quota else None
+        if outcome is not None or not lacks_quota:
+            turn.add(self._waiting.refused(candidate, refusal, outcome, now))
+
+    def _make_room(
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float, *, quota: bool = False
+    ) -> PreemptionPlan | NoPreemption | None:
+        """What came of preemption, with its part of the turn added; None where it is for a turn that makes more plans.
+
+        `quota`: its queue lacks that, not the nodes room.
+        """
+        if not self._attempts.may_plan(candidate.subject):
+            self._attempts.postpone(candidate.subject)
+            return None
+        part, outcome = self._holds.make(working, candidate, memo, self._ranking(now), quota=quota)
+        if any(plan.victims for plan in part.plans):
+            self._attempts.planned(candidate.subject)
+        turn.add(part)
+        return outcome
 
     def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
         """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""
