@@ -30,7 +30,7 @@ def yaml_documents(text: bytes | str) -> list[Any]:
     # PyYAML lets through what its constructors raise on a tag whose content does not fit.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise InvalidYaml(" ".join(str(error).split())) from error
-    if (b"*" if isinstance(text, bytes) else "*") in text:
+    if (b"*" in text) if isinstance(text, bytes) else ("*" in text):
         _check_aliases(documents)
     return documents
 

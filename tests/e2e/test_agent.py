@@ -114,6 +114,7 @@ def test_kubectl_shows_what_is_lent(busy: RunningCluster) -> None:
     assert metric["metadata"]["ownerReferences"][0]["kind"] == "Node"
 
 
+@pytest.mark.slow
 def test_the_explained_limit_is_the_kernels(busy: RunningCluster) -> None:
     """Terms of `sublet explain limit` sum to the BE quota read from the cgroup file at that moment."""
 
@@ -207,6 +208,7 @@ spec: {resourceUsedThresholdWithBE: {enable: true, cpuSuppressThresholdPercent: 
         busy.kubectl("delete", "nodeslo", node, check=False)
 
 
+@pytest.mark.slow
 def test_the_link_comes_back_after_the_scheduler(busy: RunningCluster) -> None:
     """Scheduler killed with -9: the agent works on, links to the next one, and what was pending is bound."""
 

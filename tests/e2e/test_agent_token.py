@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from model.quantity import parse_millis, parse_units
-from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, StartCluster, until
+from tests.e2e.conftest import RunningCluster, until
 from tests.e2e.making import evict_while_made
 
 BINDING = "validatingadmissionpolicybinding"
@@ -40,11 +40,6 @@ class Thief:
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "default"}}
         body |= {"deleteOptions": {"preconditions": {"uid": uid}}}
         return self.kubectl("create", "--raw", f"/api/v1/namespaces/default/pods/{pod}/eviction", "-f", "-", body=body)
-
-
-@pytest.fixture(scope="module")
-def cluster(start_cluster: StartCluster) -> RunningCluster:
-    return start_cluster(agent_settings=ALWAYS_ROOM)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ALWAYS_ROOM, CGROUPS, RunningCluster, StartCluster, until
+from tests.e2e.conftest import CGROUPS, RunningCluster, until
 
 SPEC = "node.koordinator.sh/extended-resource-spec"
 QOS = "koordinator.sh/qosClass"
@@ -64,14 +64,9 @@ class Editor:
 
 
 @pytest.fixture(scope="module")
-def cluster(start_cluster: StartCluster) -> RunningCluster:
-    """One with admission and the policies of deploy/, as `sublet up` always has them."""
-    return start_cluster(agent_settings=ALWAYS_ROOM)
-
-
-@pytest.fixture(scope="module")
-def ann(cluster: RunningCluster) -> Editor:
-    return Editor(cluster)
+def ann(cluster: RunningCluster) -> Iterator[Editor]:
+    yield Editor(cluster)
+    cluster.kubectl("delete", "rolebinding/ann", "serviceaccount/ann")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ PANELS = {panel["title"]: panel for panel in BOARD["panels"]}
 STATUSES = next(each["query"].split(",") for each in BOARD["templating"]["list"] if each["name"] == "status")
 _DEFINITIONS = "deploy/crds/optional/sublet"
 _LOAD_SECONDS = 90.0
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

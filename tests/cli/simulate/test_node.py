@@ -326,7 +326,7 @@ BAD_ANNOTATION = {"node.koordinator.sh/reservation": '{"resources":{"cpu":"lots"
         ("broken JSON", json.dumps(node())[:-1], "{file}: is neither YAML nor JSON: "),
         ("binary", "\0\1", "{file}: is neither YAML nor JSON: "),
         ("a tag whose content does not fit", "!!timestamp x", "{file}: is neither YAML nor JSON: "),
-        ("a list that holds itself", "&a {kind: List, items: [*a]}", "{file}: is nested too deeply"),
+        ("a list that holds itself", "&a {kind: List, items: [*a]}", "{file}: is neither YAML nor JSON: an alias stands for a value that it is part of"),
         ("a sentence", "hello", "{file} document 1: is no Kubernetes object"),
         ("an object without a kind", "---\n---\nmetadata: {}\n", "{file} document 2: is no Kubernetes object"),
         ("a List's item without a kind", "kind: List\nitems: [{metadata: {name: x}}]", "{file} document 1 item 1: is no Kubernetes object"),

@@ -15,7 +15,7 @@ from tests.e2e.guides.guide import Step, steps
 from tests.e2e.guides.shell import Shell
 
 GUIDES = Path(__file__).parent.parent.parent.parent / "examples" / "guides"
-_LONG = ("batch",)
+_LONG = ("batch", "preemption")
 """Guides that are tried in the slow tier."""
 NAMES = sorted(path.parent.name for path in GUIDES.glob("*/README.md"))
 
