@@ -201,7 +201,7 @@ def test_what_an_editor_may(ann: Editor, right: str, answer: str) -> None:
     verb, _, kind = right.partition(" ")
     kind, _, subresource = kind.partition("/")
     asked = ("auth", "can-i", verb, kind, *((f"--subresource={subresource}",) if subresource else ()))
-    assert ann.kubectl(*asked, "-n", "default").splitlines()[-1] == answer
+    assert ann.kubectl(*asked, "-n", "default").splitlines()[0] == answer
 
 
 def test_a_reader_of_the_whole_cluster_sees_queues(cluster: RunningCluster) -> None:

@@ -178,7 +178,7 @@ and len(e["VC_WORKER_HOSTS"].split(",")) == 3
 and open("/etc/volcano/worker.host").read().split() == e["VC_WORKER_HOSTS"].split(",")
 and all(socket.gethostbyname(host) for host in e["VC_WORKER_HOSTS"].split(","))
 and socket.gethostbyname(e["VC_MASTER_HOSTS"].split(",")[0])
-and e["VC_TASK_INDEX"] == e["VK_TASK_INDEX"] == socket.gethostname().rpartition("-")[2]
+and e["VC_TASK_INDEX"] == e["VK_TASK_INDEX"] and int(e["VC_TASK_INDEX"]) < 3
 and "PRIVATE KEY" in open("/root/.ssh/id_rsa").read()
 and os.stat("/root/.ssh/id_rsa").st_mode & 0o77 == 0
 and open("/root/.ssh/authorized_keys").read() == open("/root/.ssh/id_rsa.pub").read()
@@ -204,7 +204,7 @@ master, workers = os.environ["VC_MASTER_HOSTS"].split(",")[0], int(os.environ["V
 index = int(os.environ["VC_TASK_INDEX"])
 os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = master, "29500"
 os.environ["WORLD_SIZE"] = str(int(os.environ["VC_MASTER_NUM"]) + workers)
-os.environ["RANK"] = str(index + 1 if "-worker-" in os.uname().nodename else 0)
+os.environ["RANK"] = str(index + 1 if os.environ["TASK"] == "worker" else 0)
 """
     + GATHER
 )
@@ -215,6 +215,7 @@ def test_ranks_by_the_variables_of_volcano(jobs: Jobs) -> None:
     whole = volcano("counted", RANKED, plugins={"ssh": [], "svc": [], "env": []})
     for each in whole["spec"]["tasks"]:
         each["template"]["spec"]["restartPolicy"] = "OnFailure"
+        each["template"]["spec"]["containers"][0]["env"] = [{"name": "TASK", "value": each["name"]}]
     job = jobs.submit(whole)
     jobs.reaches(job, "Completed")
     assert "ranks [0, 1, 2, 3] of 4" in jobs.cluster.kubectl("logs", "counted-master-0")

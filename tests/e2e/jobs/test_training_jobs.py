@@ -67,7 +67,7 @@ def test_each_phase(jobs: Jobs, phase: str) -> None:
     assert jobs.status(name)["reason"] == reason
     assert jobs.cluster.kubectl("get", name, "--no-headers").split()[1] == phase
     told = jobs.cluster.sublet("explain", "job", short).stdout
-    assert f"TrainingJob {phase}" in told and reason in told, told
+    assert f"TrainingJob {short}  {phase}" in told and reason in told, told
     jobs.delete(name)
 
 
