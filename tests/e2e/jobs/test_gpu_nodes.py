@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,7 +95,8 @@ def clean(jobs: Jobs) -> Iterator[Jobs]:
     jobs.cluster.kubectl("delete", "jobs.batch.volcano.sh", "--all", "-n", "ml-workloads", "--wait=false")
     assert until(lambda: jobs.cluster.kubectl("get", "pods", "-n", "ml-workloads", "-o", "name") == "", 30.0)
     # What a queue is guaranteed is kept from all others.
-    jobs.cluster.kubectl("delete", "queues.scheduling.volcano.sh", "training-queue", "--ignore-not-found")
+    queue = ("delete", "queues.scheduling.volcano.sh", "training-queue", "--ignore-not-found")
+    assert until(lambda: jobs.cluster.run(*queue).returncode == 0, 30.0)
     assert until(lambda: jobs.cluster.kubectl("get", "pods", "-o", "name") == "", 30.0)
 
 
@@ -184,6 +186,7 @@ def test_a_job_of_equal_priority_that_came_later(clean: Jobs, policy: str, goes:
     clean.cluster.kubectl("cordon", *nodes)
     first = clean.submit(whole("first", 4, schedulingConfig={**EQUAL, "preemptionPolicy": policy}))
     clean.reaches(first, "Queued")
+    time.sleep(1.1)  # creation is told by the second
     later = whole("later", 4, schedulingConfig=EQUAL)
     later["spec"]["template"]["spec"]["tolerations"] = ANYWHERE
     second = clean.submit(later)

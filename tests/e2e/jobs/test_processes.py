@@ -188,7 +188,7 @@ and "Host plugins-worker-2" in open("/root/.ssh/config").read()
 
 def test_plugins_of_volcano(jobs: Jobs) -> None:
     """ssh, svc and env with no arguments, as published; their objects go with the job."""
-    check = CHECK.format(f"({PLUGINS})", 0)
+    check = CHECK.format(f"({PLUGINS})", 3)
     job = jobs.submit(volcano("plugins", check, plugins={"ssh": [], "svc": [], "env": []}, policies=[]))
     jobs.reaches(job, "Completed")
     made = ("service/plugins", "networkpolicy/plugins", "configmap/plugins-svc", "secret/plugins-ssh")
