@@ -23,7 +23,7 @@ _PIECE_BYTES = 1 << 16
 _REST_SECONDS = 0.05
 """After one that was closed at once, so that whoever connects all the time takes no more of a CPU by it."""
 _BACKLOG = 64
-_UID_COLUMN, _LOCAL_COLUMN, _REMOTE_COLUMN = 7, 1, 2
+_LOCAL_COLUMN, _REMOTE_COLUMN, _UID_COLUMN, _INODE_COLUMN = 1, 2, 7, 9
 
 
 class LoopbackPort:
@@ -121,12 +121,15 @@ def _mapped(address: _Address) -> _Address:
 
 
 def user_in(lines: Iterable[bytes], local: bytes, remote: bytes) -> int | None:
-    """The user of the connection between these addresses in a table as /proc/net/tcp has it (proc(5))."""
+    """The user of the connection between these addresses in a table as /proc/net/tcp has it (proc(5)).
+
+    None for one that no process holds any more: the kernel says user 0 of it, whoever closed it, and inode 0.
+    """
     for line in lines:
         if local in line and remote in line:
             columns = line.split()
             if (columns[_LOCAL_COLUMN], columns[_REMOTE_COLUMN]) == (local, remote):
-                return int(columns[_UID_COLUMN])
+                return int(columns[_UID_COLUMN]) if columns[_INODE_COLUMN] != b"0" else None
     return None
 
 

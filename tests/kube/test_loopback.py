@@ -18,10 +18,16 @@ TABLE = b"""  sl  local_address rem_address   st tx_queue rx_queue tr tm->when r
    1: 0100007F:2841 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000     0        0 2 1 0 20 4 30 10 -1
    2: 0100007F:D2F0 0100007F:2841 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1
    3: 0100007F:D2F0
+   4: 0100007F:D2F2 0100007F:2841 05 00000000:00000000 03:00000ABC 00000000     0        0 0 3 0
+   5: 0100007F:D2F3 0100007F:2841 04 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 30 10 -1
+   6: 0100007F:D2F4 0100007F:2841 05 00000000:00000000 00:00000000 00000000  1000        0 4 1 0 20 4 30 10 -1
 """.splitlines()
 ASKED: dict[str, tuple[bytes, bytes, int | None]] = {
     "the end of a peer": (b"0100007F:D2F0", b"0100007F:2841", 1000),
     "our own end": (b"0100007F:2841", b"0100007F:D2F0", 0),
+    "closed by whoever made it": (b"0100007F:D2F2", b"0100007F:2841", None),
+    "of which one way is closed": (b"0100007F:D2F4", b"0100007F:2841", 1000),
+    "held by no process": (b"0100007F:D2F3", b"0100007F:2841", None),
     "nobody": (b"0100007F:D2F1", b"0100007F:2841", None),
 }
 
@@ -45,6 +51,16 @@ def test_the_kernel_tells_it(host: str, tmp_path: Path) -> None:
         with accepted:
             assert peer_user(accepted) == os.geteuid()
             assert peer_user(accepted, tmp_path) is None
+
+
+def test_a_connection_that_is_closed_before_it_is_accepted_is_nobodys() -> None:
+    """The kernel says user 0 of it, and keeps what was written."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with socket.create_connection(listening.getsockname()) as connected:
+            connected.sendall(b"x")
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.recv(1) == b"x" and peer_user(accepted) is None
 
 
 async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
