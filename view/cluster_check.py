@@ -29,7 +29,7 @@ QUEUEING = {
         "its Queues and PodGroups are read only, and its Jobs left to it: their status is Volcano's",
         "",
     ),
-    "kueue-controller-manager": ("Kueue", "its queues are not counted here: a job that names both needs room in both", ""),
+    "kueue-controller-manager": ("Kueue", "its queues are not counted here: what names both needs room in both", ""),
     "koord-manager": (
         "Koordinator's quota controllers",
         "ElasticQuotas are read only: their status is Koordinator's",
