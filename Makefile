@@ -8,17 +8,20 @@ BIN    := $(VENV)/bin
 # The pure packages: no file, no socket, no clock.
 UNIT    := tests/model tests/view tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/jobs/core tests/kube/dialects
 # Sublet, and what it has on one machine alone.
-PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml
+PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml sdk/pyproject.toml
+# S3 in an environment of its own: botocore and Sublet's Kubernetes client want different python-dateutil.
+SDK     := $(VENV)/sdk
 MINUTES ?= 10
 # Container images set it. The tests start hundreds of processes, and each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto chart up images clean
+.PHONY: help venv dev run unit test test-sdk test-slow test-kernel test-all check bench docs fuzz proto chart up images clean
 
 help:
 	@echo "make run       set up, then the demonstration (a minute and a half): batch work beside a service, as root on the real kernel"
 	@echo "make up        set up, then the embedded cluster until Ctrl-C (as root on the real kernel)"
 	@echo "make test      set up for development, then the tests"
 	@echo "make unit      only the pure tests, in seconds"
+	@echo "make test-sdk  only the SDK's tests, with S3 over HTTP"
 	@echo "make test-slow only the slow tests: soaks, large fixtures, a guest kernel with cgroup v2"
 	@echo "make test-kernel only real cgroups: v1 on this machine, v2 in a guest (needs root)"
 	@echo "make test-all  all of them"
@@ -45,7 +48,7 @@ $(BIN)/python:
 # pip tells of each package as it comes: the first time that is some minutes.
 define install
 	@echo "installing Sublet and what it needs into $(VENV) ($(1)): some 550 MB on the disk, minutes the first time"
-	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' -e local -e embedded || { echo "error: not installed; the words above are pip's.\
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' -e local -e embedded -e sdk || { echo "error: not installed; the words above are pip's.\
 	  Where PyPI is out of reach name another index or a folder of wheels: PIP_INDEX_URL=URL make ..., or\
 	  PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make ..." >&2; exit 1; }
 	@for client in kubectl grpcurl; do test -x $(BIN)/$$client || command -v $$client >/dev/null || \
@@ -70,10 +73,18 @@ unit: dev
 	$(BIN)/python -m pytest -m 'not slow' $(UNIT)
 
 # Real cgroups and whole clusters want the machine for themselves; the rest shares the CPUs.
-test: dev
+test: dev test-sdk
 	$(BIN)/python -m pytest -m 'not slow and not kernel' --ignore tests/e2e -n auto --dist loadfile
 	$(BIN)/python -m pytest -m 'kernel and not slow'
 	$(BIN)/python -m pytest -m 'not slow' tests/e2e
+
+$(SDK)/.stamp: sdk/pyproject.toml | $(BIN)/python
+	@$(PYTHON) -m venv $(SDK)
+	@$(SDK)/bin/python -m pip install --disable-pip-version-check -q -e 'sdk[test]'
+	@touch $@
+
+test-sdk: $(SDK)/.stamp
+	$(SDK)/bin/python -m pytest -c sdk/pyproject.toml sdk/tests
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
@@ -111,5 +122,5 @@ images: $(BIN)/python
 	$(BIN)/python deploy/images/assemble.py --out build/images --cache build/cache
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info local/build embedded/build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info local/build embedded/build sdk/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -56,7 +56,7 @@ def _hashes(arch: str, requirements: list[str]) -> dict[str, str]:
 
 def _public(each: metadata.Distribution) -> bool:
     # pip's own requirements are of the build, which has an environment of its own.
-    return each.name not in ("sublet", "sublet-local", "sublet-embedded", "pip", "setuptools")
+    return each.name not in ("sublet", "sublet-local", "sublet-embedded", "sublet-sdk", "pip", "setuptools")
 
 
 def _text(*architectures: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ _GENERATED = ("client/models", "client/api", "aio/client/models", "aio/client/ap
 all. Sublet uses that package for identity and transport, reads the JSON itself, and asks for none of them."""
 _NOT_OURS = (
     *(".*", "build", "dist", "*.egg-info", "__pycache__"),
-    *("tests", "bench", "docs", "deploy", "examples", "local", "embedded"),
+    *("tests", "bench", "docs", "deploy", "examples", "local", "embedded", "sdk"),
 )
 """What the wheel is not made of."""
 _BUILT_HERE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")

@@ -10,6 +10,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -57,6 +58,7 @@ class Checkpoints:
         self._storage = storage or opened(chosen.url)
         self._now_ns = now_ns
         self._newest_seen_ns = 0
+        self._looked = False
 
     @classmethod
     def at(cls, url: str, job: str, interval_seconds: float = 0.0, most: int = 0) -> Checkpoints:
@@ -94,9 +96,13 @@ class Checkpoints:
         return self.save_begun(self.begin(), files, step=step, epoch=epoch, metadata=metadata)
 
     def begin(self) -> int:
-        """The moment, in Unix nanoseconds, from which a later `save_begun` counts; after all that was seen so far."""
+        """The moment, in Unix nanoseconds, from which a later `save_begun` counts: after all that are stored."""
+        now_ns = self._now_ns()
+        if not self._looked:
+            with suppress(StorageFault):  # The save that follows tells of a storage that fails.
+                self._ids()
         # A clock that is behind the one of the node before must not make the newest the oldest.
-        self._newest_seen_ns = max(self._now_ns(), self._newest_seen_ns + 1)
+        self._newest_seen_ns = max(now_ns, self._newest_seen_ns + 1)
         return self._newest_seen_ns
 
     def save_begun(
@@ -188,6 +194,7 @@ class Checkpoints:
     def _ids(self) -> Sequence[str]:
         """Of all, complete or not, newest first."""
         ids = [each for each in reversed(self._storage.folders(self.job.text)) if manifest.is_id(each)]
+        self._looked = True
         if ids:
             self._newest_seen_ns = max(self._newest_seen_ns, manifest.begun_ns(ids[0]))
         return ids

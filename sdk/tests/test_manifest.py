@@ -40,7 +40,10 @@ def changed(**fields: Any) -> bytes:
         "of a later version": (changed(version=2), "version 2, where 1 is known"),
         "of another job": (manifest.encoded(replace(SAVED, job="ml/other")), "is of checkpoint"),
         "of another id": (changed(id="x"), "is of checkpoint x"),
-        "a file above its folder": (changed(files={"../../x": {"size": 1, "sha256": ""}}), "no name of a checkpoint's file"),
+        "a file above its folder": (
+            changed(files={"../../x": {"size": 1, "sha256": ""}}),
+            "no name of a checkpoint's file",
+        ),
         "a file without a checksum": (changed(files={"a": {"size": 1}}), "'sha256'"),
         "no step": (changed(step=None), "cannot be read"),
     }.values(),

@@ -43,7 +43,9 @@ def test_what_cannot_be_used(name: str, value: str, said: str) -> None:
         from_environment({**POD, name: value})
 
 
-@pytest.mark.parametrize(("url", "interval", "most"), [("", 0, 0), ("/c", -1, 0), ("/c", float("nan"), 0), ("/c", 0, -1)])
+@pytest.mark.parametrize(
+    ("url", "interval", "most"), [("", 0, 0), ("/c", -1, 0), ("/c", float("nan"), 0), ("/c", 0, -1)]
+)
 def test_settings_of_a_caller(url: str, interval: float, most: int) -> None:
     with pytest.raises(SettingFault, match="give"):
         CheckpointSettings(url, JobKey("ml", "bert"), interval, most)

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from sdk_cases import ONCE, FailingFiles, Pauses, StoppingFiles, folder, memory
+from sdk_cases import ONCE, FailingFiles, Pauses, Stopped, StoppingFiles, folder, memory
 
 from sublet_sdk.faults import SettingFault, StorageFault
 from sublet_sdk.manifest import StoredFile
@@ -47,7 +47,7 @@ def test_what_is_written_is_read(place: str, tmp_path: Path) -> None:
 def test_a_whole_file_appears_at_once(tmp_path: Path) -> None:
     """A process that ends while it writes leaves none of that name."""
     files = StoppingFiles(stop_at=3)
-    with pytest.raises(BaseException, match="^$"):
+    with pytest.raises(Stopped):
         Storage(files, folder(tmp_path), ONCE).write_whole("m", lambda: io.BytesIO(b"abcdef"))
     assert [each.name for each in (tmp_path / "base").iterdir()] == ["m.partial"]
 

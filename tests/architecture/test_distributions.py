@@ -1,4 +1,4 @@
-"""Three distributions: the one that production installs has neither embedded/ nor local/."""
+"""Four distributions: the one that production installs has neither embedded/ nor local/ nor sdk/."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCTION = {"model", "view", "kube", "wire", "agent", "scheduler", "admission", "cli"}
-CONTENTS = {".": PRODUCTION, "local": {"local"}, "embedded": {"embedded"}}
+CONTENTS = {".": PRODUCTION, "local": {"local"}, "embedded": {"embedded"}, "sdk": {"sublet_sdk"}}
 """The project's folder → the packages in its wheel."""
 
 
@@ -30,7 +30,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
-    for package in set().union(*CONTENTS.values()):
+    for package in (set[str]().union(*CONTENTS.values()) - {"sublet_sdk"}) | {"sdk"}:
         shutil.copytree(
             ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
         )
@@ -42,8 +42,9 @@ def test_what_a_wheel_holds(source: Path, tmp_path: Path, folder: str) -> None:
     """Packages with their data files, and no tests."""
     if importlib.util.find_spec("setuptools") is None:
         pytest.skip("building a wheel without the network needs setuptools in this environment: pip install setuptools")
-    there = (path for top in CONTENTS[folder] for end in ("py", "z") for path in (source / top).rglob(f"*.{end}"))
-    wanted = {str(path.relative_to(source)) for path in there if "tests" not in path.parts[len(source.parts) :]}
+    place = source / "sdk" if folder == "sdk" else source
+    there = (path for top in CONTENTS[folder] for end in ("py", "z") for path in (place / top).rglob(f"*.{end}"))
+    wanted = {str(path.relative_to(place)) for path in there if "tests" not in path.parts[len(source.parts) :]}
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "-q"]
     command = [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", str(tmp_path), str(source / folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
@@ -64,7 +65,16 @@ def test_a_production_installation_asks_for_no_part_of_the_embedded_cluster() ->
         *(each for name in ("agent", "scheduler", "admission") for each in told["optional-dependencies"][name]),
     ]
     names = {re.split(r"[^A-Za-z0-9-]", each)[0].lower() for each in asked}
-    assert not names & {"sublet-local", "sublet-embedded", "cel-expr-python", "cronsim", "pyjwt", "psutil"}
+    assert not names & {
+        "sublet-local",
+        "sublet-embedded",
+        "sublet-sdk",
+        "fsspec",
+        "cel-expr-python",
+        "cronsim",
+        "pyjwt",
+        "psutil",
+    }
 
 
 def test_all_have_one_version() -> None:

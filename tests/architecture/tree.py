@@ -8,7 +8,20 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("model", "view", "kube", "wire", "jobs", "agent", "scheduler", "admission", "local", "cli", "embedded")
+PACKAGES = (
+    "model",
+    "view",
+    "kube",
+    "wire",
+    "jobs",
+    "agent",
+    "scheduler",
+    "admission",
+    "local",
+    "cli",
+    "embedded",
+    "sdk/sublet_sdk",
+)
 GENERATED = ROOT / "wire/v1"
 _IMPORT = re.compile(r"^\s*from ([\w.]+) import (?:\(([^)]*)\)|([^\n#]+))", re.MULTILINE)
 _BESIDE = re.compile(r"^\s*import (\w+)", re.MULTILINE)
@@ -23,21 +36,23 @@ def sources(package: str) -> list[Path]:
 
 
 MODULES = {str(path.relative_to(ROOT)): path for package in PACKAGES for path in sources(package)}
-_BY_NAME = {module.removesuffix(".py").replace("/", "."): path for module, path in MODULES.items()}
+_BY_NAME = {module.removesuffix(".py").removeprefix("sdk/").replace("/", "."): path for module, path in MODULES.items()}
 _HELPERS = {
     path.stem: path
-    for folder in ("tests", "embedded/tests")
+    for folder in ("tests", "embedded/tests", "sdk/tests")
     for path in (ROOT / folder).rglob("*.py")
     if not path.name.startswith("test_") and path.name != "conftest.py"
 }
 
 
 def mirror(module: Path) -> Path:
-    """tests/X/test_y.py of X/y.py, embedded/tests/X/test_y.py of embedded/X/y.py; a program's test is test_main.py."""
+    """tests/X/test_y.py of X/y.py, embedded/ and sdk/ have their own tests/; a program's test is test_main.py."""
     path = module.relative_to(ROOT)
     name = f"test_{'main' if path.stem == '__main__' else path.stem}.py"
     if path.parts[0] == "embedded":
         return ROOT / "embedded/tests" / path.parent.relative_to("embedded") / name
+    if path.parts[0] == "sdk":
+        return ROOT / "sdk/tests" / path.parent.relative_to("sdk/sublet_sdk") / name
     return ROOT / "tests" / path.parent / name
 
 
