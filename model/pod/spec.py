@@ -104,6 +104,8 @@ class PodSpec(msgspec.Struct, frozen=True):
     """The flavour of each resource that its queue gave it when it was placed, by its own word."""
     flavors: tuple[tuple[str, str], ...] = ()
     """Resource and flavour: what its amounts count to in its queue, where that counts by flavours."""
+    charged_queue: str | None = None
+    """The queue that its PodGroup or its maker named when it was bound, empty for none; None where nobody wrote it."""
     gang: GangMembership | None = None
     """The gang that it belongs to."""
     task: str = ""

@@ -285,7 +285,7 @@ class ClusterCache:
         """With the queue that it waits in, and what its PodGroup or its maker says of it; its namespace may, too.
 
         A pod that is charged keeps the queue that it and its PodGroup named when that began: else quota that it uses
-        were given back by a word.
+        were given back by a word. Whoever leads next finds that word of its PodGroup on the pod.
         """
         group, record = self.gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", self._pods.get(pod.uid)
         spec = pod.spec
@@ -300,6 +300,7 @@ class ClusterCache:
             if (spec.named_queue, spec.local_queue) != (settled.named_queue, settled.local_queue):
                 spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
                 pod = msgspec.structs.replace(pod, spec=spec)
+        group = group if spec.charged_queue is None else spec.charged_queue
         queue = self.queues.queue_of(pod, group)
         flavors = self._flavors(pod, queue)
         if (queue, flavors) != (spec.queue, spec.flavors):

@@ -9,6 +9,7 @@ import msgspec
 from kube.dialects.koordinator.cpubinding import resource_status
 from kube.dialects.koordinator.labels import ANNOTATION_RESOURCE_STATUS
 from kube.dialects.queues.placed_flavors import ANNOTATION_FLAVORS, flavors_text
+from kube.dialects.sublet.pod_annotations import ANNOTATION_CHARGED_QUEUE
 from model.cpubinding import BoundCpus
 from model.placement import Placement
 from model.workload import GangMode
@@ -87,6 +88,9 @@ class Binding:
             annotations.append((ANNOTATION_RESOURCE_STATUS, told))
         if assignment.pod_class.flavors:
             annotations.append((ANNOTATION_FLAVORS, flavors_text(assignment.pod_class.flavors)))
+        if record.made is not None or record.pod.spec.gang is not None:
+            # Others may give it a queue: their word may be another, or gone, when the next process leads.
+            annotations.append((ANNOTATION_CHARGED_QUEUE, record.group_queue))
         if annotations:
             placement = msgspec.structs.replace(placement, annotations=tuple(annotations))
         return Bind(record.named, placement, record.pod.created_seconds)

@@ -10,6 +10,8 @@ import msgspec
 
 from kube.dialects.documents.document import check_depth, checked
 from kube.dialects.jobs.bounds import MOST_TASKS, check_count, check_template
+from kube.dialects.koordinator.labels import ANNOTATION_RESOURCE_STATUS
+from kube.dialects.sublet.pod_annotations import ANNOTATION_CHARGED_QUEUE
 from model.fault import ConfigurationFault
 from model.job.job import JobTask
 
@@ -19,6 +21,8 @@ _MOST_PODS = 10_000
 """Of one job: no gang of more is placed, and each has an entry in every peer's list of hosts."""
 
 
+_OURS = (ANNOTATION_RESOURCE_STATUS, ANNOTATION_CHARGED_QUEUE)
+"""Annotations of pods that the scheduler's account alone may write, which makes the pods of jobs as well."""
 _Objects = list[dict[str, Any]] | None
 _Map = dict[str, Any] | None
 
@@ -90,6 +94,10 @@ def pod_template(raw: object, where: str) -> Mapping[str, Any]:
     if not template.spec.containers:
         raise ConfigurationFault(f"{where}.spec.containers", "is empty", "write at least one container")
     check_template(raw, where)
+    for key in _OURS:
+        if template.metadata is not None and key in (template.metadata.annotations or {}):
+            fix = "leave it out: the scheduler says so of a pod that it places"
+            raise ConfigurationFault(f"{where}.metadata.annotations", f"has {key}", fix)
     return raw
 
 

@@ -13,7 +13,15 @@ ANNOTATION_REQUIRED_TOPOLOGY = "sublet.dev/required-topology"
 """A node label key: all members go into one domain of it."""
 ANNOTATION_PREFERRED_TOPOLOGY = "sublet.dev/preferred-topology"
 """A node label key: members go into one domain of it where that is possible."""
+ANNOTATION_CHARGED_QUEUE = "sublet.dev/charged-queue"
+"""Written with the Binding: the queue that the pod's PodGroup or maker named then, which may name another later, or be
+gone. Empty where it named none."""
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+
+
+def charged_queue(annotations: Mapping[str, str], node_name: str) -> str | None:
+    """Of a pod that has a node; None where nothing was written down."""
+    return annotations.get(ANNOTATION_CHARGED_QUEUE) if node_name else None
 
 
 def notice_seconds(annotations: Mapping[str, str]) -> float:

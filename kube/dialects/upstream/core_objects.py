@@ -22,6 +22,7 @@ from kube.dialects.queues.membership import named_queues
 from kube.dialects.queues.placed_flavors import named_flavors
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
+from kube.dialects.sublet.pod_annotations import charged_queue
 from kube.dialects.upstream import podstate
 from kube.dialects.upstream.affinity import affinity, spread
 from kube.dialects.upstream.amounts import WrittenAmounts, amounts_of
@@ -100,6 +101,7 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
         named_queue=named.queue,
         local_queue=named.local,
         named_flavors=named_flavors(annotations),
+        charged_queue=charged_queue(annotations, spec.node_name),
         gang=gang_of(metadata, spec.scheduling_group, defaults),
         task=annotations.get(TASK, ""),
         rank=rank_of(labels, annotations),

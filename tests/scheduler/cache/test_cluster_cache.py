@@ -328,6 +328,25 @@ def test_a_pod_with_a_node_keeps_the_queue_of_its_group() -> None:
     assert placed_in(cache, "a", "b") == ["research", "default"]
 
 
+CHARGED = "sublet.dev/charged-queue"
+
+
+@pytest.mark.parametrize("relabelled", [True, False], ids=["names another", "is deleted"])
+def test_the_next_leader_charges_what_the_group_named_at_the_binding(relabelled: bool) -> None:
+    """By the annotation of the Binding; of a pod that waits it says nothing, nor where there is none."""
+    cache, member = ClusterCache(SchedulerSettings().served), {"scheduling.k8s.io/group-name": "g"}
+    feed(cache, raw_node(), *(objects.Queue(objects.Metadata(name)) for name in ("research", "other")))
+    if relabelled:
+        feed(cache, objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), {"queue": "other"}))
+    feed(cache, raw_pod("a", annotations={**member, CHARGED: "research"}, node_name="n1"))
+    feed(cache, raw_pod("b", annotations={**member, CHARGED: ""}, node_name="n1"))
+    feed(cache, raw_pod("c", annotations={**member, CHARGED: "research"}))
+    feed(cache, raw_pod("d", annotations=member, node_name="n1"))
+    cache.take_touched()
+    group = "other" if relabelled else "default"
+    assert placed_in(cache, "a", "b", "c", "d") == ["research", "default", group, group]
+
+
 def test_a_pod_with_a_node_counts_to_no_queue_that_is_not_for_its_namespace() -> None:
     """Its author may have named the node; the rules of queues are looked at again when they change."""
     cache = ClusterCache(SchedulerSettings().served)

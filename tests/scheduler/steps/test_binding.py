@@ -56,6 +56,15 @@ def train(number: int, **more: Any) -> list[objects.Pod]:
     return [raw_pod(f"t{i}", group="train", created=float(i), **more) for i in range(number)]
 
 
+def test_the_queue_that_others_named_is_written_with_the_binding() -> None:
+    """Of a pod of a gang, whose PodGroup may name another queue later; one that is on its own says it itself."""
+    scene = Scene(raw_group("train", 2), *train(2), raw_pod("alone"))
+    told = [each.placement.annotations for each in scene.bound(GANG).batches[0].binds]
+    assert told == [(("sublet.dev/charged-queue", ""),)] * 2
+    alone = WorkloadId.pod("default/alone")
+    assert scene.bound(alone).batches[0].binds[0].placement.annotations == ()
+
+
 def test_a_lone_pod() -> None:
     """Bound by name and uid, not strict; charged as assumed, and left alone in the backlog."""
     scene, subject = Scene(raw_pod("p", created=3.0)), WorkloadId.pod("default/p")

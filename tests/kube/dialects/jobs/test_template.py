@@ -37,6 +37,14 @@ def test_what_makes_no_pod(raw: object) -> None:
         pod_template(raw, "spec.template")
 
 
+@pytest.mark.parametrize("key", ["scheduling.koordinator.sh/resource-status", "sublet.dev/charged-queue"])
+def test_a_template_that_says_what_only_the_scheduler_may(key: str) -> None:
+    """The scheduler's account makes the pods of jobs, and is let through."""
+    raw = {**TEMPLATE, "metadata": {"annotations": {key: "{}"}}}
+    with pytest.raises(ConfigurationFault, match=f"spec.template.metadata.annotations: has {key} .leave it out"):
+        pod_template(raw, "spec.template")
+
+
 def test_a_template_that_is_too_deep() -> None:
     deep: dict[str, object] = {}
     for _ in range(80):
