@@ -136,7 +136,10 @@ class ClusterCache:
         self._refusals.add(f"ConfigMap {metadata.namespace}/{metadata.name}", metadata, problem)
 
     def take_touched(self) -> CacheChanges:
-        """What `apply` touched since the last call; of many queues that come at once all pods are looked at once."""
+        """What `apply` touched since the last call; of many queues, or nested groups, that come at once all are looked
+        at once.
+        """
+        self._regrouped(self.gangs.nest_again())
         if self.queues.moved:
             self.queues.moved = False
             self._queue_again(list(self._pods.values()))
@@ -573,7 +576,7 @@ class ClusterCache:
         elif self.queues.reads(item):
             self.queues.apply(change)
         elif isinstance(item, objects.CompositePodGroup):
-            self._regrouped(self.gangs.composite(change))
+            self.gangs.composite(change)
         elif self._makers.reads(item):
             self._made_again(self._makers.apply(change), now)
         elif isinstance(item, objects.NodeMetric):

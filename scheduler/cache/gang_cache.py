@@ -117,10 +117,9 @@ class GangCache:
         """All gangs that have a PodGroup."""
         return frozenset(key for records in self._records.values() for key in records)
 
-    def composite(self, change: Change[objects.CompositePodGroup]) -> set[WorkloadId]:
-        """Subjects that may come out differently by a composite group."""
+    def composite(self, change: Change[objects.CompositePodGroup]) -> None:
+        """A composite group came, went or changed: what follows `nest_again` tells."""
         self._nested.composite(change)
-        return self._nest_again(change.object.metadata.namespace)
 
     def seen(self, change: Change[Any]) -> tuple[set[WorkloadId], GangRecord | None]:
         """Subjects that may come out differently, and the record where its definition is news and has a problem."""
@@ -132,7 +131,6 @@ class GangCache:
             record.gang = self._nested.nested(record.gang.key)
         subjects, invalid = self._seen(change, record)
         # What its tree lacks may come at any moment: its pods are told, and no Event says that it is invalid.
-        subjects |= self._nest_again(record.gang.namespace) if deep else set()
         return subjects, invalid if own else None
 
     def _seen(self, change: Change[Any], record: GangRecord) -> tuple[set[WorkloadId], GangRecord | None]:
@@ -152,10 +150,10 @@ class GangCache:
         subjects = self.index.define(gang.key, current.gang.spec.groups if current else ())
         return subjects, record if gang.spec.problem and change.kind is not ChangeKind.DELETED else None
 
-    def _nest_again(self, namespace: str) -> set[WorkloadId]:
-        """PodGroups of a namespace that go with others by now, or no more."""
+    def nest_again(self) -> set[WorkloadId]:
+        """Subjects of PodGroups that go with others by now, or no more; asked once for all changes of a turn."""
         touched = set[WorkloadId]()
-        for key in self._nested.keys(namespace):
+        for key in self._nested.renewed():
             record = self._records[GangSource.UPSTREAM][key]
             gang = self._nested.nested(key)
             if gang.spec != record.gang.spec:

@@ -13,22 +13,26 @@ from model.workload import Gang
 
 
 class NestedGroups:
-    """By namespace, in which alone groups name each other; a tree is read again once something of it changed."""
+    """By namespace, in which alone groups name each other. Trees of a namespace are read again, all at once, where
+    `renewed` is asked and something of them changed.
+    """
 
     def __init__(self) -> None:
         self._composites: dict[str, dict[str, Composite]] = {}
         self._parents: dict[str, dict[str, str]] = {}
         self._plain: dict[str, Gang] = {}
         self._found: dict[str, Mapping[str, Nesting]] = {}
+        self._changed: set[str] = set()
 
     def composite(self, change: Change[objects.CompositePodGroup]) -> None:
         """A composite group came, went or changed."""
         namespace = change.object.metadata.namespace
         known, read = self._composites.setdefault(namespace, {}), composite(change.object)
-        known.pop(read.key, None)
+        before = known.pop(read.key, None)
         if change.kind is not ChangeKind.DELETED:
             known[read.key] = read
-        self._found.pop(namespace, None)
+        if known.get(read.key) != before:
+            self._changed.add(namespace)
 
     def group(self, change: Change[objects.UpstreamPodGroup], plain: Gang) -> bool:
         """A PodGroup came, went or changed: whether it has, or had, a composite above it; `plain` is what it says."""
@@ -38,23 +42,27 @@ class NestedGroups:
         above = above_of(plain.namespace, change.object.spec.parent_composite_pod_group_name)
         if above and change.kind is not ChangeKind.DELETED:
             known[plain.key], self._plain[plain.key] = above, plain
-        if before or above:
-            self._found.pop(plain.namespace, None)
+        if known.get(plain.key, "") != before:
+            self._changed.add(plain.namespace)
         return bool(before or above)
 
-    def keys(self, namespace: str) -> tuple[str, ...]:
-        """The PodGroups below composites."""
-        return tuple(sorted(self._parents.get(namespace, ())))
-
     def nested(self, key: str) -> Gang:
-        """Such a PodGroup with what its tree says of it."""
+        """Such a PodGroup with what its tree said of it when trees were read last."""
         plain = self._plain[key]
-        found = self._nestings(plain.namespace).get(key, Nesting())
+        found = self._found.get(plain.namespace, {}).get(key, Nesting())
         nested: Gang = msgspec.structs.replace(plain, spec=with_nesting(plain.spec, found))
         return nested
 
-    def _nestings(self, namespace: str) -> Mapping[str, Nesting]:
-        if namespace not in self._found:
-            parents, composites = self._parents.get(namespace, {}), self._composites.get(namespace, {})
-            self._found[namespace] = nestings(parents, composites)
-        return self._found[namespace]
+    def renewed(self) -> tuple[str, ...]:
+        """The PodGroups whose trees say something else of them than before, sorted."""
+        return tuple(sorted(key for namespace in self._taken() for key in self._read(namespace)))
+
+    def _taken(self) -> set[str]:
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def _read(self, namespace: str) -> list[str]:
+        before = self._found.get(namespace, {})
+        after = nestings(self._parents.get(namespace, {}), self._composites.get(namespace, {}))
+        self._found[namespace] = after
+        return [key for key, found in after.items() if found != before.get(key, Nesting())]

@@ -92,7 +92,7 @@ class _Tree(msgspec.Struct, frozen=True):
     composites: Mapping[str, Composite]
     below: Mapping[str, Sequence[str]]
     inner: Mapping[str, Sequence[Composite]]
-    known: dict[str, frozenset[str]]
+    known: dict[str, frozenset[str] | _Broken]
 
     def above(self, key: str, first: str) -> Iterator[Composite]:
         """The composites above a PodGroup, from the innermost. Raises _Broken."""
@@ -112,9 +112,17 @@ class _Tree(msgspec.Struct, frozen=True):
 
     def needed(self, each: Composite, deep: int = 1) -> frozenset[str]:
         """The PodGroups below a composite that must be placed at once for it to count. Raises _Broken."""
-        if each.key not in self.known:
-            self.known[each.key] = self._needed(each, deep)
-        return self.known[each.key]
+        found = self.known.get(each.key)
+        if found is None:
+            try:
+                found = self._needed(each, deep)
+            except _Broken as broken:
+                # Remembered as well: each of thousands of groups below it asks.
+                found = broken
+            self.known[each.key] = found
+        if isinstance(found, _Broken):
+            raise _Broken(str(found))
+        return found
 
     def _needed(self, each: Composite, deep: int) -> frozenset[str]:
         if deep > _DEEPEST:
@@ -124,7 +132,11 @@ class _Tree(msgspec.Struct, frozen=True):
         if len(children) < each.minimum:
             told = f"CompositePodGroup {each.key} needs {each.minimum} groups at once"
             raise _Broken(f"{told}, and {len(children)} name it as their parent")
-        return frozenset().union(*children[: each.minimum or 1])
+        together = frozenset[str]().union(*children[: each.minimum or 1])
+        if len(together) > _MOST_GROUPS:
+            told = f"CompositePodGroup {each.key}: {len(together)} PodGroups would have to be placed at once"
+            raise _Broken(f"{told}; at most {_MOST_GROUPS} are")
+        return together
 
 
 def _nesting(tree: _Tree, key: str, parent: str) -> Nesting:
@@ -139,6 +151,4 @@ def _nesting(tree: _Tree, key: str, parent: str) -> Nesting:
             together, topology = needed, each.topology or topology
     except _Broken as broken:
         return Nesting(problem=str(broken))
-    if len(together) > _MOST_GROUPS:
-        return Nesting(problem=f"{len(together)} PodGroups would have to be placed at once; at most {_MOST_GROUPS} are")
     return Nesting(tuple(sorted(together)) if len(together) > 1 else (), topology)

@@ -9,6 +9,8 @@ from scheduler_builders import raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
+from kube.informer import Change, ChangeKind
+from scheduler.cache.gang_cache import GangCache
 
 
 def composite(name: str = "root", minimum: int = 2) -> objects.CompositePodGroup:
@@ -77,3 +79,16 @@ def test_a_group_that_goes() -> None:
     found.gone(group("workers"))
     message = "CompositePodGroup default/root needs 2 groups at once, and 1 name it as their parent"
     assert message in told(found, "d")
+
+
+def test_trees_are_read_once_for_all_changes_of_a_turn() -> None:
+    """And not for a change that is none to them, such as a status: who may write PodGroups has thousands seen."""
+    cache = GangCache()
+    cache.composite(Change(ChangeKind.ADDED, composite(minimum=3)))
+    groups = [group(name) for name in ("a", "b", "c")]
+    for each in groups:
+        assert cache.seen(Change(ChangeKind.ADDED, each))[0]
+    assert cache.get("default/a").gang.spec.groups == ()  # type: ignore[union-attr]
+    cache.nest_again()
+    assert cache.get("default/a").gang.spec.groups == ("default/a", "default/b", "default/c")  # type: ignore[union-attr]
+    assert cache.seen(Change(ChangeKind.MODIFIED, groups[0]))[0] == set() == cache.nest_again()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -114,3 +116,21 @@ def test_a_composites_topology() -> None:
 
 def test_above() -> None:
     assert (above_of("ns", "c"), above_of("ns", None), above_of("ns", "")) == ("ns/c", "", "")
+
+
+@pytest.mark.parametrize("minimum", [100, 65], ids=["too few groups", "too many at once"])
+def test_a_problem_of_a_composite_is_found_once(minimum: int) -> None:
+    """Not once for each of the groups below it, of which there may be thousands."""
+    asked = 0
+
+    def hear(frame: FrameType, event: str, told: Any) -> None:
+        nonlocal asked
+        asked += event == "call" and frame.f_code.co_name == "_needed"
+
+    parents = {f"g{number}": "c" for number in range(80)}
+    sys.setprofile(hear)
+    try:
+        told = found(parents, group("c", minimum))
+    finally:
+        sys.setprofile(None)
+    assert asked == 1 and len({each.problem for each in told.values()}) == 1
