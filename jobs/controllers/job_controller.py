@@ -50,6 +50,7 @@ _GROUPS: Mapping[type, MadeKind] = {
     objects.PodGroup: MadeKind.POD_GROUP,
     objects.VolcanoPodGroup: MadeKind.VOLCANO_POD_GROUP,
 }
+_FORBIDDEN = 403
 _COUNTS_SECONDS = 1.0
 """How often a status is written that differs by counts alone: nobody decides by them."""
 
@@ -246,11 +247,15 @@ class JobController:
             raise
 
     async def _together(self, job: Job, actions: Iterable[CreatePod | DeletePod]) -> None:
-        """All are tried, whatever becomes of one; the first fault is raised then."""
+        """All are tried, whatever becomes of one; the first fault is raised then. But where the API server forbids a
+        pod, such as by a quota, the others of this look are left for the next: thousands would be refused likewise.
+        """
         left, faults = iter(actions), list[KubernetesFault]()
 
         async def some() -> None:
             for action in left:
+                if isinstance(action, CreatePod) and any(fault.status == _FORBIDDEN for fault in faults):
+                    continue
                 try:
                     await self._reconciler.led()
                     if isinstance(action, CreatePod):

@@ -15,17 +15,18 @@ _BEGUN = (PodPhase.RUNNING, PodPhase.SUCCEEDED)
 
 class Roster(msgspec.Struct, frozen=True):
     """`wanted` members in their order; `current` pods count, by member; `others` are to go: pods of an earlier run, and
-    those of members that are wanted no more.
+    those of members that are wanted no more. `early` ended in a run that is still to come, by their labels.
     """
 
     wanted: tuple[Member, ...]
     current: Mapping[Member, JobPod]
     others: tuple[JobPod, ...]
+    early: tuple[JobPod, ...] = ()
 
     @property
     def missing(self) -> tuple[Member, ...]:
         """Wanted members that have no pod, not even one that goes."""
-        names = {pod.member for pod in self.others}
+        names = {pod.member for pod in (*self.others, *self.early)}
         return tuple(each for each in self.wanted if each not in self.current and each not in names)
 
     @property
@@ -48,8 +49,14 @@ def size(job: Job, status: JobStatus, task: JobTask) -> int:
 
 
 def roster(job: Job, status: JobStatus, pods: Iterable[JobPod]) -> Roster:
-    """Members of tasks that are due, in the order of tasks and indices."""
-    every = tuple(sorted(pods, key=lambda pod: pod.member))
+    """Members of tasks that are due, in the order of tasks and indices.
+
+    The end of a pod does not count whose run is still to come: its author may write that label, and no restart would
+    leave the pod behind, so that each look began another.
+    """
+    seen = tuple(sorted(pods, key=lambda pod: pod.member))
+    early = tuple(pod for pod in seen if _early(status, pod))
+    every = tuple(pod for pod in seen if not _early(status, pod))
     fresh = {pod.member: pod for pod in every if not status.stale(pod)}
     begun = Counter(pod.member.task for pod in fresh.values() if pod.phase in _BEGUN)
     ready = {task.name for task in job.tasks if begun[task.name] >= task.minimum}
@@ -61,7 +68,7 @@ def roster(job: Job, status: JobStatus, pods: Iterable[JobPod]) -> Roster:
     known = set(wanted)
     current = {member: fresh[member] for member in wanted if member in fresh}
     others = tuple(pod for pod in every if pod.member not in known or status.stale(pod))
-    return Roster(wanted, current, others)
+    return Roster(wanted, current, others, early)
 
 
 def counts(job: Job, found: Roster) -> dict[str, TaskCounts]:
@@ -76,6 +83,10 @@ def counts(job: Job, found: Roster) -> dict[str, TaskCounts]:
 
 def _members(job: Job, status: JobStatus, task: JobTask) -> Iterator[Member]:
     return (Member(task.name, index) for index in range(size(job, status, task)))
+
+
+def _early(status: JobStatus, pod: JobPod) -> bool:
+    return pod.run > status.run and (pod.done or pod.leaving)
 
 
 def _due(task: JobTask, ready: Callable[[str], bool]) -> bool:

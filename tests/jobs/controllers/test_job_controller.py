@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import msgspec
 import pytest
 import yaml
 from scheduler_processes import POD_GROUP_CRD, Cluster
@@ -21,8 +22,9 @@ from kube import objects
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.informer import Informer
+from model.fault import KubernetesFault
 from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject
-from model.job.job import Job
+from model.job.job import Job, Member
 from model.job.status import JobStatus
 
 pytestmark = pytest.mark.e2e
@@ -296,6 +298,57 @@ def test_an_error_about_one_job_holds_up_no_other(cluster: Cluster) -> None:
             await rig.train()
             await rig.until(lambda: _three(rig))
             assert all(name.startswith("train-worker-") for name in await rig.pods())
+
+    play(cluster, working)
+
+
+def test_an_error_about_the_pod_of_one_job_holds_up_no_other(cluster: Cluster) -> None:
+    """Its object is made as it is written, after the plan."""
+
+    def broken(member: Member) -> Any:
+        raise ZeroDivisionError
+
+    def decide(job: Job, *facts: Any) -> Any:
+        found = plan(job, *facts)
+        if job.id.name != "broken":
+            return found
+        return msgspec.structs.replace(found, actions=(CreatePod(Member("worker", 0), broken),))
+
+    async def working(rig: Rig) -> None:
+        await rig.train("broken")
+        async with Running(rig.controller(decide=decide)):
+            await rig.until(lambda: _phase_is(rig, "broken"))
+            await rig.train()
+            await rig.until(lambda: _three(rig))
+            assert all(name.startswith("train-worker-") for name in await rig.pods())
+
+    play(cluster, working)
+
+
+async def _phase_is(rig: Rig, name: str) -> bool:
+    return bool((await rig.status(name)).get("phase"))
+
+
+def test_pods_that_are_forbidden_are_left_for_the_next_look(cluster: Cluster) -> None:
+    """Such as by a quota: of forty at most those are asked for that were under way."""
+    asked: list[str] = []
+
+    class Forbidding(KubernetesJobWriter):
+        async def create_pod(self, job: Job, action: CreatePod) -> None:
+            asked.append(action.member.text)
+            await asyncio.sleep(0)
+            raise KubernetesFault("pods", "exceeded quota", status=403)
+
+    async def working(rig: Rig) -> None:
+        await rig.train(resources={"minReplicas": 40})
+        async with Running(rig.controller(Forbidding(rig.client, dict))):
+
+            async def some() -> bool:
+                return bool(asked)
+
+            await rig.until(some)
+            await asyncio.sleep(0.3)
+            assert len(set(asked)) == 16
 
     play(cluster, working)
 

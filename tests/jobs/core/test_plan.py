@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import pytest
 from job_cases import FACTS, NOW, Cluster, job, planned, pod, running, task
@@ -242,3 +243,15 @@ def test_what_is_told_of_all_members_is_made_once() -> None:
 
     known = peers(job(), (Member("worker", 0), Member("worker", 1)))
     assert [known.shared(told) for _ in known.members] == [2, 2] and calls == [1]
+
+
+@pytest.mark.parametrize("end", [{"leaving": True, "evicted": True}, {"phase": PodPhase.FAILED}], ids=["goes", "fails"])
+def test_the_end_of_a_pod_of_a_run_to_come_begins_no_run(end: dict[str, Any]) -> None:
+    """Its author may write the label: each look began a run that left the pod current."""
+    rule = LifecycleRule(RuleAction.RESTART_POD, (PodEvent.EVICTED, PodEvent.FAILED))
+    cluster = Cluster(job(rules=(rule,), most_failures=1_000))
+    cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
+    cluster.change("train-worker-0", run=999_999, **end)
+    for _ in range(5):
+        cluster.look()
+    assert cluster.status.run <= 1 and cluster.status.evictions + cluster.status.failures <= 1
