@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from model.job.actions import CreatePod, DeleteCommand, DeletePod, EnsureObject
 from model.job.job import Job
+from model.suspended.job import SuspendedJob
+from model.suspended.workload import WorkloadObject
 
 
 class JobWriter(Protocol):
@@ -36,4 +39,27 @@ class JobWriter(Protocol):
 
     async def delete_command(self, job: Job, action: DeleteCommand) -> None:
         """One that is gone, or is another by now, is done."""
+        ...
+
+
+class SuspendedWriter(Protocol):
+    """Writes for jobs that wait whole. Each change is made only while the object is the very version that was read, and
+    returns False where it is another by now, or gone. Raises KubernetesFault where the API server refuses, or does not
+    answer.
+    """
+
+    async def make_workload(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
+        """One that is there already is done."""
+        ...
+
+    async def workload_spec(self, workload: WorkloadObject, spec: Mapping[str, Any]) -> bool:
+        """Merge this into the Workload's spec."""
+        ...
+
+    async def workload_status(self, workload: WorkloadObject, status: Mapping[str, Any]) -> bool:
+        """Merge this into the Workload's status."""
+        ...
+
+    async def job_spec(self, job: SuspendedJob, spec: Mapping[str, Any]) -> bool:
+        """Merge this into the job's spec."""
         ...

@@ -433,6 +433,22 @@ class VolcanoCommand(msgspec.Struct, frozen=True):
     target: OwnerReference | None = None
 
 
+class Workload(msgspec.Struct, frozen=True):
+    """Of kueue.x-k8s.io: a job that waits whole, untyped as the above; the dialect of suspended jobs reads it."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class UntypedObject(msgspec.Struct, frozen=True):
+    """An object of which parts are copied as they are, so that nothing of it is typed."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
 class ConfigMap(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, str] | None = None

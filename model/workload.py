@@ -78,7 +78,8 @@ class MatchPolicy(StrEnum):
 
 class GangSource(StrEnum):
     """Where a pod's gang is defined. UPSTREAM is scheduling.k8s.io's PodGroup, named by spec.schedulingGroup; VOLCANO
-    that of scheduling.volcano.sh, named by an annotation; MAKER the object whose controller makes the pods.
+    that of scheduling.volcano.sh, named by an annotation; MAKER the object whose controller makes the pods; WORKLOAD
+    Kueue's, of a job that waits whole.
     """
 
     POD_GROUP = "PodGroup"
@@ -86,6 +87,7 @@ class GangSource(StrEnum):
     UPSTREAM = "scheduling.k8s.io PodGroup"
     VOLCANO = "scheduling.volcano.sh PodGroup"
     MAKER = "maker"
+    WORKLOAD = "Workload"
 
 
 class GangPhase(StrEnum):

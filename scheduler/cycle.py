@@ -188,6 +188,7 @@ class Cycle:
         self.backlog.update(subject, self._cache.assembly(subject, parts), now)
         if waited and subject not in self.backlog.by_subject:
             self._wake(News(NewsKind.JOBS))
+        self._wake(self._holds.suspended.settle(subject))
         if not self._cache.exists(subject):
             turn.gone.append(subject)
         if subject not in self.backlog.by_subject:
@@ -277,6 +278,9 @@ class Cycle:
                 turn.add(part)
                 memo.remember_message(candidate, message)
             return None
+        if self._holds.suspended.asks(candidate):
+            self._admit(turn, working, candidate, outcome, now)
+            return None
         placing = self._binding.prepared(candidate, outcome, working)
         self._end_wait(turn, candidate, now)
         if outcome.choice is not None:
@@ -300,6 +304,16 @@ class Cycle:
                 return other, outcome
             passed |= more
         return candidate, misfit
+
+    def _admit(self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, outcome: Placed, now: float) -> None:
+        """A job that waits whole has quota and seats: it is admitted, and its pods come then."""
+        self._end_wait(turn, candidate, now)
+        turn.add(self._holds.suspended.admit(candidate, outcome, working.snapshot, now))
+        turn.add(self._holds.let_go(candidate.subject))
+        self._waiting.timeouts.forget(candidate.subject)
+        turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
+        self._look_at(turn, candidate.subject, now)
+        working.nominate(self._holds.kept(working.snapshot))
 
     def _end_wait(self, turn: Turn, candidate: Candidate, now: float) -> None:
         """Members above the minimum were not what it waited for."""

@@ -14,6 +14,7 @@ from model.placement import Placement, Scored
 from model.queue import JobAccount, QueueAccount, QueueStanding, QuotaShortage
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
+from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.volcano_phase import VolcanoStatus
@@ -64,6 +65,9 @@ class StatusWriter(Protocol):
         `nominated` is written as nominatedNodeName, empty clears it, None leaves it. Raises KubernetesFault.
         """
 
+    async def admit(self, workload: NamedObject, admission: WorkloadAdmission) -> None:
+        """The Workload's status says that it is admitted. Raises KubernetesFault, also where it waits no more."""
+
     async def gang_status(self, gang: NamedObject, status: GangStatus | VolcanoStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
 
@@ -72,6 +76,19 @@ class StatusWriter(Protocol):
 
     async def group_condition(self, gang: NamedObject, condition: Condition) -> None:
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
+
+
+class WorkloadWriter(Protocol):
+    """Writes statuses of Workloads, each on the version that it read. Raises KubernetesFault."""
+
+    async def admit(self, named: NamedObject, admission: WorkloadAdmission) -> None:
+        """It is admitted; a fault where it waits no more."""
+
+    async def pending(self, named: NamedObject, message: str) -> None:
+        """What it waits for."""
+
+    async def evict(self, named: NamedObject, reason: str, message: str) -> None:
+        """It is to go; done where it is not admitted."""
 
 
 class PodDeleter(Protocol):

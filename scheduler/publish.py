@@ -15,8 +15,9 @@ import structlog
 
 from model.fault import KubernetesFault
 from model.report import PreemptionNotice
-from model.workload import GangTimes
+from model.workload import GangTimes, WorkloadId
 from scheduler.cache import facts
+from scheduler.cache.suspended_cache import gang_key
 from scheduler.core.queueing.backoff import delay_seconds
 from scheduler.ports import Announcer, Binder, Clock, Meter, NamedObject, NoticeSender, PodDeleter, StatusWriter
 from scheduler.settings import SchedulerSettings
@@ -29,6 +30,7 @@ from scheduler.steps.turn import (
     Notice,
     PodConditionWrite,
     Turn,
+    WorkloadAdmissionWrite,
 )
 
 log = structlog.get_logger()
@@ -136,6 +138,8 @@ class Publisher:
         for batch in turn.batches:
             self._bindings += len(batch.binds)
             group.create_task(self._bind_batch(batch, enqueue))
+        for admission in turn.admissions:
+            group.create_task(self._admit(admission, enqueue))
         for write in turn.pod_conditions:
             self._queue_condition(write, group, enqueue)
         for status in turn.gang_statuses:
@@ -163,6 +167,17 @@ class Publisher:
                 self._meter.refused(refusal.kind)
             if refusal.pod is not None:
                 self._queue_condition(PodConditionWrite(refusal.pod, refusal.message), group, enqueue)
+
+    async def _admit(self, write: WorkloadAdmissionWrite, enqueue: Callable[[facts.Fact], None]) -> None:
+        """Its own status is the durable word; where that is not written, or it is not known, it waits again."""
+        try:
+            async with self._write_slots:
+                await self.led()
+                await self._writer.admit(write.workload, write.admission)
+        except KubernetesFault as fault:
+            log.warning("job not admitted", workload=write.workload.key, error=str(fault))
+            subject = WorkloadId.gang(gang_key(write.workload.key))
+            enqueue(facts.AdmissionFailed(write.workload.key, subject, str(fault)))
 
     def _queue_status(self, write: GangStatusWrite, group: asyncio.TaskGroup) -> None:
         """The newest status counts, and the newest times, whichever write holds them."""

@@ -14,6 +14,7 @@ from model.queue import ROOT_QUEUE, JobAccount, QueueAccount, QueuedJob, QuotaSh
 from model.reason import stage_of
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.suspended_cache import gang_key
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.placement.explain import nearest_text
@@ -115,6 +116,9 @@ class QueueAnswers:
         return nearest_text(working, candidate, uid, self._cache.offers.doubts)
 
     def _named(self, key: str) -> NamedJob | None:
+        suspended = self._cache.suspended.named(*key.split("/", 1))
+        if suspended is not None and not suspended.status.finished:
+            return self._gang(WorkloadId.gang(gang_key(suspended.key)))
         if self._cache.gangs.get(key) is not None or key in self._cache.gang_keys():
             return self._gang(self._cache.gangs.index.subject(key))
         owned = self._cache.owned_by(key) or self._cache.made_by(key)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from jobs.core.policy import JobPolicy
+from jobs.core.suspended.policy import SuspendedPolicy
 from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import Maker
 from kube.dialects.gangs.membership import GangDefaults
@@ -97,6 +98,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = MAKERS
     queues: QueueSettings = QueueSettings()
     jobs: JobPolicy = JobPolicy()
+    suspended_jobs: SuspendedPolicy = SuspendedPolicy()
     backoff: BackoffPolicy = BackoffPolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01

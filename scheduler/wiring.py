@@ -16,8 +16,10 @@ import structlog
 
 from jobs.controllers.job_controller import JobController
 from jobs.controllers.job_progress import Completion, completion
+from jobs.controllers.suspended_jobs import SuspendedJobs
 from jobs.edge.job_writer import KubernetesJobWriter
 from jobs.edge.ssh_keys import key_pair
+from jobs.edge.suspended_writer import KubernetesSuspendedWriter
 from kube.client import KubeClient
 from kube.dialects.queues.dialect import QueueDialect
 from kube.events import EventRecorder
@@ -55,6 +57,7 @@ from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import SchedulerMetrics
 from scheduler.edge.unserved import UnservedKinds
+from scheduler.edge.workloads import WorkloadStatuses
 from scheduler.history import DecisionHistory
 from scheduler.link.callers import TokenTable
 from scheduler.link.frames import Serving
@@ -152,8 +155,9 @@ class Scheduler:
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
         kept = KeptDefinitions(client)
-        writer = KubernetesStatusWriter(client, kept.keeps)
-        binder, evictor = KubernetesBinder(client), KubernetesEvictor(client)
+        workloads = WorkloadStatuses(client)
+        writer = KubernetesStatusWriter(client, kept.keeps, workloads)
+        binder, evictor = KubernetesBinder(client), KubernetesEvictor(client, workloads)
         outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
         recorder.give_way = lambda: publisher.binding
@@ -185,6 +189,15 @@ class Scheduler:
             policy=settings.jobs,
             shortest_wait_seconds=settings.ageing.shortest_wait_seconds,
             finished=lambda job, status: self._completed(metrics, completion(job, status)),
+        )
+        self.suspended = SuspendedJobs(
+            client,
+            KubernetesSuspendedWriter(client),
+            recorder,
+            leadership.leading,
+            kept.keeps,
+            self.clock,
+            policy=settings.suspended_jobs,
         )
         asked = (cache, cycle, self.history, self.node_reports, self.clock)
         self.answers = SchedulerAnswers(*asked, self.jobs.progress)
@@ -381,6 +394,7 @@ async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine
             scheduler.submission_statuses.run(),
             scheduler.quota_profiles.run(),
             scheduler.jobs.run(),
+            scheduler.suspended.run(),
             scheduler.unserved.run(),
         )
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]

@@ -66,7 +66,6 @@ class _Word(Word, frozen=True):
 
 
 KINDS = (
-    UnservedKind("kueue.x-k8s.io", "v1beta1", "workloads", "Workload", f"{_KUEUE}, it is never admitted"),
     UnservedKind("kueue.x-k8s.io", "v1beta1", "admissionchecks", "AdmissionCheck", f"{_KUEUE}, it holds nothing back"),
     UnservedKind(
         "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", f"it makes no gang; {_GANG}", stored=False
@@ -128,7 +127,8 @@ def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
     named = QUEUE_WORD in (metadata.labels or {}) or QUEUE_WORD in (metadata.annotations or {})
     if not (named and suspended):
         return ""
-    return f"{where}: spec.suspend is true, and {_KUEUE}, nothing resumes it; write false"
+    told = "it waits until its LocalQueue admits it: where neither Kueue nor Sublet with Kueue's definitions does that"
+    return f"{where}: spec.suspend is true, and {told}, nothing resumes it; write false"
 
 
 def _named(word: _Word, value: str, where: str, prefix: str) -> Unserved:

@@ -18,6 +18,7 @@ from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import MadePod, Maker
 from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
+from kube.dialects.suspended.stand_ins import stand_ins
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
@@ -27,6 +28,8 @@ from model.placement import PlacementState
 from model.pod.colocation import LoadTerms
 from model.pod.pod import Pod
 from model.pod.status import PodPhase
+from model.suspended.job import WORKLOAD
+from model.suspended.workload import ConditionName, WorkloadAdmission, WorkloadObject
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.gang_cache import AnyPodGroup, GangCache
@@ -37,6 +40,7 @@ from scheduler.cache.pod_record import CacheChanges, PodRecord
 from scheduler.cache.queue_cache import QueueCache
 from scheduler.cache.refusals import Refusals, of_ours
 from scheduler.cache.related_objects import RelatedObjectsCache
+from scheduler.cache.suspended_cache import SuspendedCache, gang_key, named_object
 from scheduler.cache.unserved_words import UnservedWords, named_by
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
 from scheduler.core.gangs.groups import group_of
@@ -49,7 +53,7 @@ from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.ledger.taken import taken_of
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.queueing.news import News, NewsKind, freed, freed_by, node_news, released
-from scheduler.core.snapshot.podclass import KnownClasses, class_of, pod_traits_of
+from scheduler.core.snapshot.podclass import KnownClasses, PodClass, class_of, pod_traits_of
 from scheduler.core.snapshot.snapshot import ClusterSnapshot, SnapshotContext, take
 from scheduler.ports import NamedObject
 
@@ -90,6 +94,9 @@ class ClusterCache:
         self.related = RelatedObjectsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
         self.saved: dict[str, float] = {}
+        self.suspended = SuspendedCache()
+        self.gangs.workloads = self.suspended.gang
+        self._stand_ins: dict[str, tuple[WorkloadObject, set[str]]] = {}
         self._pods: dict[str, PodRecord] = {}
         self._uids: dict[str, str] = {}
         self._members: dict[WorkloadId, set[str]] = {}
@@ -118,6 +125,9 @@ class ClusterCache:
                     self._refusals.add(where, metadata, str(of_ours(where, error)))
             case facts.BindingReleased():
                 self._released(fact)
+            case facts.AdmissionFailed(key):
+                self.suspended.unassume(key)
+                self._workload_stands(key, now)
             case facts.PodConditionFailed(uid):
                 if uid in self._pods:
                     self._pods[uid].condition_message, self._pods[uid].nominated = (
@@ -239,7 +249,9 @@ class ClusterCache:
             return
         try:
             read = self._as_placed(core_objects.pod(source, self.gangs.defaults))
-            made = self._made(read, source.metadata)
+            workload = self._workload_of(source.metadata)
+            made = self._made(read, source.metadata) if workload is None else None
+            read = read if workload is None else self._in_workload(read, workload)
             pod, group_queue = self._in_queue(self._in_gang(read, made), made)
             pod_class, pod_traits = self._classes.shared(class_of(pod)), pod_traits_of(pod)
         except ConfigurationFault as fault:
@@ -256,6 +268,8 @@ class ClusterCache:
             before, record = record, PodRecord(pod, pod_class, pod_traits, told_before, pod.status.nominated_node)
             record.group_queue = group_queue
             record.made = made
+            record.workload = named_object(workload) if workload is not None else None
+            record.stand_in = workload is not None and pod.uid.startswith(f"{workload.uid}:")
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.condition_message = told or record.condition_message
@@ -272,6 +286,57 @@ class ClusterCache:
         """What it says of its maker, where it names no gang itself; one that others place is waited for, too."""
         own = pod.spec.gang is not None or pod.spec.plain
         return None if own else self._makers.made(metadata, self.gangs.defaults)
+
+    def _workload_of(self, metadata: objects.Metadata) -> WorkloadObject | None:
+        """That of the suspended job that it says it belongs to."""
+        name = (metadata.annotations or {}).get(WORKLOAD)
+        return self.suspended.get(f"{metadata.namespace}/{name}") if name else None
+
+    def _in_workload(self, pod: Pod, workload: WorkloadObject) -> Pod:
+        """In its gang and in its queue, whatever else it says."""
+        gang = self.suspended.membership(workload.namespace, workload.name)
+        spec = msgspec.structs.replace(pod.spec, gang=gang, named_queue="", local_queue=workload.queue)
+        return msgspec.structs.replace(pod, spec=spec)
+
+    def _workload_seen(self, change: Change[objects.Workload], now: float) -> None:
+        found = self.suspended.apply(change)
+        if found.unreadable and change.kind is not ChangeKind.DELETED:
+            self._refusals.add(f"Workload {found.key}", change.object.metadata, found.unreadable)
+        self._workload_stands(found.key, now)
+
+    def admit(self, key: str, admission: WorkloadAdmission, now: float) -> None:
+        """A Workload is about to be admitted: nothing stands in for it any more."""
+        self.suspended.assume(key, admission)
+        self._workload_stands(key, now)
+
+    def class_of_stand_in(self, workload: WorkloadObject, pod_set: str) -> PodClass:
+        """What one pod of a set takes."""
+        only = tuple(msgspec.structs.replace(each, count=1) for each in workload.pod_sets if each.name == pod_set)
+        (source,) = stand_ins(msgspec.structs.replace(workload, pod_sets=only), self._priority_of_class)
+        return class_of(self._as_placed(core_objects.pod(source, self.gangs.defaults)))
+
+    def _priority_of_class(self, name: str) -> int | None:
+        found = self.related.classes.get(name)
+        return found.value if found is not None else None
+
+    def _workload_stands(self, key: str, now: float) -> None:
+        """Stand-ins while it waits, and none else."""
+        workload, (before, uids) = self.suspended.get(key), self._stand_ins.get(key, (None, set()))
+        waits = workload is not None and self.suspended.waits(key)
+        if before is not None and (not waits or workload is None or _asks(workload) != _asks(before)):
+            del self._stand_ins[key]
+            for uid in sorted(uids):
+                self._remove_pod(uid)
+        if waits and workload is not None and key not in self._stand_ins:
+            found = stand_ins(workload, self._priority_of_class)
+            self._stand_ins[key] = workload, {each.metadata.uid for each in found}
+            for each in found:
+                self._pod_seen(ChangeKind.ADDED, each, now)
+            told = workload.status.conditions.get(ConditionName.QUOTA_RESERVED)
+            for each in found if told is not None and not told.holds else ():
+                self._pods[each.metadata.uid].condition_message = told.message if told is not None else ""
+        self._touched.subjects.add(WorkloadId.gang(gang_key(key)))
+        self._add_news(News(NewsKind.JOBS))
 
     def _in_gang(self, pod: Pod, made: MadePod | None) -> Pod:
         """In the gang that its maker says."""
@@ -575,6 +640,8 @@ class ClusterCache:
             self._pod_group_seen(change)
         elif self.queues.reads(item):
             self.queues.apply(change)
+        elif isinstance(item, objects.Workload):
+            self._workload_seen(change, now)
         elif isinstance(item, objects.CompositePodGroup):
             self.gangs.composite(change)
         elif self._makers.reads(item):
@@ -626,6 +693,11 @@ def _discard(index: dict[_Key, set[str]], key: _Key, uid: str) -> None:
     uids.discard(uid)
     if not uids:
         index.pop(key, None)
+
+
+def _asks(workload: WorkloadObject) -> tuple[object, ...]:
+    """What of a Workload its stand-ins depend on."""
+    return (workload.uid, workload.queue, workload.pod_sets)
 
 
 def _condition_message(source: objects.Pod) -> str:

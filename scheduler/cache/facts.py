@@ -62,6 +62,22 @@ class PodConditionFailed(msgspec.Struct, frozen=True):
     uid: str
 
 
+class AdmissionFailed(msgspec.Struct, frozen=True):
+    """A Workload (`namespace/name`) was not admitted: its status could not be written."""
+
+    key: str
+    subject: WorkloadId
+    error: str
+
+
 Fact: TypeAlias = (
-    PodSeen | NodeSeen | PodGroupSeen | ObjectSeen | Configured | BindingReleased | BatchDone | PodConditionFailed
+    PodSeen
+    | NodeSeen
+    | PodGroupSeen
+    | ObjectSeen
+    | Configured
+    | BindingReleased
+    | BatchDone
+    | PodConditionFailed
+    | AdmissionFailed
 )

@@ -74,6 +74,7 @@ class GangCache:
         self._records: dict[GangSource, dict[str, GangRecord]] = {source: {} for source in _SOURCES}
         self._ran: set[str] = set()
         self._nested = NestedGroups()
+        self.workloads: Callable[[str], Gang | None] = lambda key: None
 
     def get(self, key: str) -> GangRecord | None:
         return next((records[key] for records in self._records.values() if key in records), None)
@@ -85,8 +86,8 @@ class GangCache:
 
     def priority_of(self, pod: Pod) -> int | None:
         """The priority of a pod by its gang's word; None where its own counts."""
-        record = self.get(pod.spec.gang.key) if pod.spec.gang else None
-        spec = self._prioritised(record.gang.spec) if record else None
+        gang = self._gang(pod.spec.gang.key) if pod.spec.gang else None
+        spec = self._prioritised(gang.spec) if gang else None
         return None if spec is None or spec.priority is None else spec.priority_of(pod.spec.priority)
 
     def queue(self, key: str) -> str:
@@ -180,9 +181,13 @@ class GangCache:
         """The gangs of a subject; `members` of a gang by key, `labels` are the keys of labels that nodes carry."""
         return tuple(self._part(key, members(key), labels) for key in subject.gangs)
 
-    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> GangPart:
+    def _gang(self, key: str) -> Gang | None:
+        """As an object defines it: a PodGroup, or the Workload of a job that waits whole."""
         record = self.get(key)
-        part = part_of(key, members, record.gang if record else None, ran=key in self._ran)
+        return record.gang if record is not None else self.workloads(key)
+
+    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> GangPart:
+        part = part_of(key, members, self._gang(key), ran=key in self._ran)
         if part.ran:
             self._ran.add(key)
         spec = self._prioritised(part.spec)

@@ -19,7 +19,8 @@ class PodRecord(msgspec.Struct):
 
     `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
     `group_queue` is the queue that its PodGroup or its maker named when it was seen last before it had a node. `made`
-    is what it says of the object that it was made for, where that decides on its gang.
+    is what it says of the object that it was made for, where that decides on its gang. `workload` is the Workload of
+    the job that it belongs to; a `stand_in` is a pod that such a job would have, and no object.
     """
 
     pod: Pod
@@ -30,9 +31,18 @@ class PodRecord(msgspec.Struct):
     unserved: tuple[Unserved, ...] = ()
     group_queue: str = ""
     made: MadePod | None = None
+    workload: NamedObject | None = None
+    stand_in: bool = False
+
+    @property
+    def leaves_as(self) -> NamedObject:
+        """What is evicted where the pod has to go: the Workload of an admitted job, whose pods go with it."""
+        return self.workload or self.named
 
     @property
     def named(self) -> NamedObject:
+        if self.stand_in and self.workload is not None:
+            return self.workload
         return NamedObject(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
 
 

@@ -18,17 +18,21 @@ from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import Maker, made_pod
 from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.queues.dialect import ALL, QueueDialect
+from kube.dialects.suspended.workload import API_VERSION as KUEUE_VERSION
+from kube.dialects.suspended.workload import GROUP as KUEUE_GROUP
+from kube.dialects.suspended.workload import RESOURCE as WORKLOADS
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from model.condition import ConditionStatus, ConditionType
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
+from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.volcano_phase import VolcanoStatus
-from scheduler.ports import NamedObject
+from scheduler.ports import NamedObject, WorkloadWriter
 
 log = structlog.get_logger()
 
@@ -60,6 +64,7 @@ _KUEUE: tuple[tuple[str, type[Any]], ...] = (
     ("kueue.x-k8s.io/v1beta2/cohorts", objects.Cohort),
     ("kueue.x-k8s.io/v1beta2/clusterqueues", objects.ClusterQueue),
     ("kueue.x-k8s.io/v1beta2/localqueues", objects.LocalQueue),
+    (WORKLOADS, objects.Workload),
 )
 """Followed where the definition is ours: where Kueue runs, its controller decides by them."""
 KUEUE_DEFINITION = "clusterqueues.kueue.x-k8s.io"
@@ -254,14 +259,27 @@ class KubernetesBinder:
 
 
 class KubernetesStatusWriter:
-    """scheduler.ports.StatusWriter by patches of /status; `keeps` is whether that of a definition's objects is ours."""
+    """scheduler.ports.StatusWriter by patches of /status; `keeps` is whether that of a definition's objects is ours,
+    `workloads` writes those of Kueue's Workloads.
+    """
 
-    def __init__(self, client: KubeClient, keeps: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(
+        self, client: KubeClient, keeps: Callable[[str], Awaitable[bool]], workloads: WorkloadWriter | None = None
+    ) -> None:
         self._client = client
         self._keeps = keeps
+        self._workloads = workloads
+
+    async def admit(self, workload: NamedObject, admission: WorkloadAdmission) -> None:
+        """The Workload's own word."""
+        if self._workloads is not None:
+            await self._workloads.admit(workload, admission)
 
     async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
-        """Patch condition and nomination at once, only on the pod of that uid."""
+        """Patch condition and nomination at once, only on the pod of that uid; a Workload has no nomination."""
+        if pod.group == KUEUE_GROUP and self._workloads is not None:
+            await self._workloads.pending(pod, message)
+            return
         condition = {
             "type": ConditionType.POD_SCHEDULED,
             "status": ConditionStatus.FALSE,
@@ -306,13 +324,21 @@ class KubernetesStatusWriter:
 
 
 class KubernetesEvictor:
-    """scheduler.ports.Evictor by condition and deletion, as kube-scheduler preempts."""
+    """scheduler.ports.Evictor by condition and deletion, as kube-scheduler preempts; a Workload by its status, after
+    which its job is suspended.
+    """
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, workloads: WorkloadWriter | None = None) -> None:
         self._client = client
+        self._workloads = workloads
 
     async def evict(self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True) -> None:
-        """404 says that the pod is gone, 409 that another has its name: both are done."""
+        """404 says that the pod is gone, 409 that another has its name: both are done. A Workload that changed
+        meanwhile is read again.
+        """
+        if pod.group == KUEUE_GROUP and self._workloads is not None:
+            await self._workloads.evict(pod, reason, message)
+            return
         condition = {
             "type": ConditionType.DISRUPTION_TARGET,
             "status": ConditionStatus.TRUE,
@@ -383,4 +409,7 @@ def _status_path(pod: NamedObject) -> str:
 
 
 def _pod(pod: NamedObject) -> ObjectRef:
+    """What an Event is about: a pod, or the Workload that stands for pods."""
+    if pod.group == KUEUE_GROUP:
+        return ObjectRef("Workload", pod.name, pod.namespace, pod.uid, KUEUE_VERSION)
     return ObjectRef("Pod", pod.name, pod.namespace, pod.uid)

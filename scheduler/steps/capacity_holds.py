@@ -22,6 +22,7 @@ from scheduler.steps.memo import Memo
 from scheduler.steps.pod_conditions import PodConditions
 from scheduler.steps.preempting import UNDER_WAY, Preempting
 from scheduler.steps.queue_quotas import QueueQuotas
+from scheduler.steps.suspended_jobs import SuspendedJobs
 from scheduler.steps.turn import Turn
 
 
@@ -31,6 +32,7 @@ class CapacityHolds:
     def __init__(self, cache: ClusterCache, backlog: Backlog, quotas: QueueQuotas, settings: SchedulerSettings) -> None:
         self.preempting = Preempting(cache, settings.preemption)
         self.conditions = PodConditions(cache, self.preempting.node_of)
+        self.suspended = SuspendedJobs(cache)
         self._cache = cache
         self._backlog = backlog
         self._quotas = quotas
@@ -39,7 +41,8 @@ class CapacityHolds:
 
     def kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """All that is kept."""
-        return (*self.preempting.as_nominated(snapshot), *self._reservations.as_nominated(snapshot))
+        nominated, reserved = self.preempting.as_nominated(snapshot), self._reservations.as_nominated(snapshot)
+        return (*nominated, *reserved, *self.suspended.kept(snapshot))
 
     def settle(self, snapshot: ClusterSnapshot, now: float) -> Turn:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""

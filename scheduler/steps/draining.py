@@ -46,10 +46,10 @@ class Draining:
             local = _local(charge)
             if charge.governed_by in stopped:
                 told = f"queue {charge.governed_by} is drained"
-                yield Eviction(record.named, QUEUE_STOPPED, told, told)
+                yield Eviction(record.leaves_as, QUEUE_STOPPED, told, told)
             elif local in held and charge.counts:
                 told = f"LocalQueue {local} is drained"
-                yield Eviction(record.named, LOCAL_QUEUE_STOPPED, told, told)
+                yield Eviction(record.leaves_as, LOCAL_QUEUE_STOPPED, told, told)
 
 
 def _local(charge: Charge) -> str:

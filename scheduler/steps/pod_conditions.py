@@ -28,24 +28,28 @@ class PodConditions:
             if record is None:
                 continue
             node = self._node_of(uid, verdict.subject)
-            moved = node != record.nominated
+            moved = node != record.nominated and not record.stand_in
             news = record.condition_message != verdict.message and not (quiet and record.condition_message)
             if news or moved:
                 said = verdict.message if news else record.condition_message
                 nominated = node if moved else None
-                writes.append(
-                    PodConditionWrite(
-                        record.named, said, first=not record.condition_message, nominated=nominated, event=news
-                    )
-                )
-                record.condition_message, record.nominated = said, node
+                record.condition_message, record.nominated, first = said, node, not record.condition_message
+                if record.stand_in and any(each.pod == record.named for each in writes):
+                    continue  # one object stands for all of them
+                writes.append(PodConditionWrite(record.named, said, first=first, nominated=nominated, event=news))
         return writes
 
     def renominate(self, uid: str, subject: WorkloadId) -> list[PodConditionWrite]:
         """A pod whose nomination is over, and that is not told anything else."""
         record = self._cache.record(uid)
         node = self._node_of(uid, subject)
-        if record is None or record.pod.spec.node_name or not record.condition_message or node == record.nominated:
+        if (
+            record is None
+            or record.stand_in
+            or record.pod.spec.node_name
+            or not record.condition_message
+            or node == record.nominated
+        ):
             return []
         record.nominated = node
         return [PodConditionWrite(record.named, record.condition_message, first=False, nominated=node, event=False)]

@@ -242,7 +242,7 @@ class Preempting:
                 if victim.reclaimed:
                     note += f": queue {plan.queue} takes back what queue {victim.queue} borrowed"
                 told = message(plan, victim, carried.scheduler_name)
-                turn.evictions.append(Eviction(record.named, REASON, told, note))
+                turn.evictions.append(Eviction(record.leaves_as, REASON, told, note))
 
     def _remember(self, subject: WorkloadId, now: float) -> None:
         """When a job lost a pod, for as long as that spares its others."""

@@ -42,6 +42,8 @@ from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_
 from scheduler.steps.queue_standings import own_demand
 from scheduler.steps.submission_shares import SubmissionShares
 
+_OWN = (ClaimKind.NOMINATED, ClaimKind.ADMITTED)
+"""What is kept for a workload by these counts to its queue."""
 _Own: TypeAlias = tuple[Cell, int, Balance]
 """A cell, what a queue says is its own of it, and how the queue stands there."""
 
@@ -211,9 +213,10 @@ class QueueQuotas:
         """
         if self.quota is None or not self.by_flavor(candidate.governed_by) or flavors_in(candidate):
             return candidate
-        claim = self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)
-        if claim is not None and any(pod.pod_class.flavors for pod in claim.pods):
-            return as_kept(candidate, claim, self._flavors)
+        for kind in _OWN:
+            claim = self._cache.ledger.claim(kind, candidate.subject)
+            if claim is not None and any(pod.pod_class.flavors for pod in claim.pods):
+                return as_kept(candidate, claim, self._flavors)
         if candidate.workload.bound and flavors_in(rest := as_bound(candidate, self._bound(candidate), self._flavors)):
             return rest
         assignment = self._assignment(candidate, passed)
@@ -257,6 +260,8 @@ class QueueQuotas:
             return None
         if quota is None:
             return None if queue in self.tree.queues else self._unknown(queue)
+        if self._cache.ledger.claim(ClaimKind.ADMITTED, candidate.subject) is not None:
+            return None  # its job was admitted with all its pods
         if endless := too_many_resources(candidate):
             return QueueRefusal(Reason.QUEUE_REFUSES_JOB, endless)
         against = self._rules.refused(candidate) if self._rules is not None and queue not in self._ruleless else None
@@ -418,14 +423,12 @@ class QueueQuotas:
         return [len(uids.intersection(pods.uids)) for pods in candidate.workload.pod_sets]
 
     def _own_claim(self, candidate: Candidate) -> dict[str, dict[Cell, int]]:
-        """What is nominated for it already, which it does not need twice."""
-        claim = self._cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)
-        if claim is None:
-            return {}
-        total: dict[Cell, int] = {}
-        for pod in claim.pods:
-            add(total, cells_of(pod.pod_class))
-        return {claim.queue: total}
+        """What is kept for it already, which it does not need twice."""
+        found: dict[str, dict[Cell, int]] = {}
+        for claim in (self._cache.ledger.claim(kind, candidate.subject) for kind in _OWN):
+            for pod in claim.pods if claim is not None else ():
+                add(found.setdefault(claim.queue if claim is not None else "", {}), cells_of(pod.pod_class))
+        return found
 
 
 def _less(totals: Mapping[str, int], taken: Sequence[Mapping[str, int]]) -> dict[Cell, int]:

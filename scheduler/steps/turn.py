@@ -7,6 +7,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import EvictionPlan, Placement
+from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes, WorkloadId
 from scheduler.cache.refusals import Refusal
 from scheduler.core.gangs.phase import GangStatus
@@ -55,6 +56,13 @@ class Eviction(msgspec.Struct, frozen=True):
     reason: str
     message: str
     note: str
+
+
+class WorkloadAdmissionWrite(msgspec.Struct, frozen=True):
+    """A Workload that is admitted: its status says so."""
+
+    workload: NamedObject
+    admission: WorkloadAdmission
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -119,6 +127,7 @@ class Turn(msgspec.Struct):
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
     batches: list[BindingBatch] = msgspec.field(default_factory=list)
+    admissions: list[WorkloadAdmissionWrite] = msgspec.field(default_factory=list)
     pod_conditions: list[PodConditionWrite] = msgspec.field(default_factory=list)
     gang_statuses: list[GangStatusWrite] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)

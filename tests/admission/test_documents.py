@@ -134,7 +134,7 @@ def test_a_job_that_names_a_queue() -> None:
     labels = {"kueue.x-k8s.io/queue-name": "team-a"}
     job = {"metadata": {"name": "j", "namespace": "ns", "labels": labels}, "spec": {"suspend": True}}
     held, queue = checked(msgspec.json.encode(job), "Job", "batch").warnings
-    assert held.startswith("Job ns/j: spec.suspend is true, and where Kueue does not run itself, nothing resumes it")
+    assert held.startswith("Job ns/j: spec.suspend is true, and it waits until its LocalQueue admits it")
     assert "metadata.labels[kueue.x-k8s.io/queue-name]=team-a" in queue
     plain = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"suspend": True}}
     assert checked(msgspec.json.encode(plain), "Job", "batch") == CheckResult()

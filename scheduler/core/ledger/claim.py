@@ -14,8 +14,11 @@ from scheduler.core.snapshot.podclass import PodClass, PodTraits
 
 
 class ClaimKind(StrEnum):
-    """NOMINATED waits for victims that are terminating, RESERVED for what ends by itself."""
+    """NOMINATED waits for victims that are terminating, RESERVED for what ends by itself, ADMITTED for the pods of a
+    job that was admitted whole.
+    """
 
+    ADMITTED = "admitted"
     NOMINATED = "nominated"
     RESERVED = "reserved"
 

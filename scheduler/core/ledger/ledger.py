@@ -84,16 +84,17 @@ class Ledger:
             book.begin({queue: account.cells(queue) for queue in account.queues})
 
     @property
-    def _counting(self) -> tuple[Account, Account]:
+    def _counting(self) -> tuple[Account, ...]:
         """The accounts that make a queue's share."""
-        return (self._used, self._claimed[ClaimKind.NOMINATED])
+        return (self._used, self._claimed[ClaimKind.NOMINATED], self._claimed[ClaimKind.ADMITTED])
 
     def counted(self, queue: str) -> dict[Cell, int]:
-        """What makes the queue's share: what is used, and what is nominated."""
-        used, nominated = (account.cells(queue) for account in self._counting)
-        if not nominated:
-            return used
-        return {cell: used.get(cell, 0) + nominated.get(cell, 0) for cell in used.keys() | nominated.keys()}
+        """What makes the queue's share: what is used, nominated, and kept for admitted jobs."""
+        used, *others = (account.cells(queue) for account in self._counting)
+        for kept in others:
+            for cell, amount in kept.items():
+                used[cell] = used.get(cell, 0) + amount
+        return used
 
     @property
     def flavored(self) -> tuple[Mapping[str, int], ...]:

@@ -70,7 +70,7 @@ def test_a_queue_of_that_name_serves_kueues_word() -> None:
 def test_a_suspended_job_is_told_that_nothing_resumes_it() -> None:
     """As Kueue's guide has it written; without a queue somebody else means to resume it."""
     queued = Metadata(labels={"kueue.x-k8s.io/queue-name": "team-a"})
-    assert "spec.suspend is true, and where Kueue does not run itself, nothing resumes it" in held_for_ever(
+    assert "spec.suspend is true, and it waits until its LocalQueue admits it" in held_for_ever(
         queued, True, "Job ns/j"
     )
     assert held_for_ever(queued, False, "Job ns/j") == held_for_ever(Metadata(), True, "Job ns/j") == ""

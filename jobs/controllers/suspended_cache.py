@@ -1,0 +1,92 @@
+"""Jobs that wait whole, their Workloads, and what both depend on, as they were seen last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jobs.core.suspended.policy import FlavorPlace, SuspendedFacts
+from kube import objects
+from kube.dialects.suspended.flavor_places import flavor_place
+from kube.dialects.suspended.reading import suspended_job
+from kube.dialects.suspended.workload import workload
+from kube.informer import Change, ChangeKind
+from model.suspended.job import SuspendedJob, SuspendedKind
+from model.suspended.workload import WorkloadObject
+
+
+class SuspendedCache:
+    """`add` hears the key (`KIND namespace/name`) of each job that is to be looked at."""
+
+    def __init__(self, add: Callable[[str], None]) -> None:
+        self._add = add
+        self._jobs: dict[str, tuple[SuspendedKind, objects.UntypedObject]] = {}
+        self._keys: dict[str, str] = {}
+        self._workloads: dict[str, objects.Workload] = {}
+        self._workload_classes: dict[str, int] = {}
+        self._classes: dict[str, objects.PriorityClass] = {}
+        self._flavors: dict[str, FlavorPlace] = {}
+
+    def saw_job(self, kind: SuspendedKind, change: Change[objects.UntypedObject]) -> None:
+        """Every change of a job of this kind that names a queue."""
+        metadata = change.object.metadata
+        key = f"{kind} {metadata.namespace}/{metadata.name}"
+        if change.kind is ChangeKind.DELETED:
+            self._jobs.pop(key, None)
+            self._keys.pop(metadata.uid, None)
+        else:
+            self._jobs[key] = kind, change.object
+            self._keys[metadata.uid] = key
+        self._add(key)
+
+    def saw_workload(self, change: Change[objects.Workload]) -> None:
+        """Every change of a Workload."""
+        metadata = change.object.metadata
+        owner = next((each.uid for each in metadata.owner_references or () if each.controller), "")
+        if change.kind is ChangeKind.DELETED:
+            self._workloads.pop(owner, None)
+        elif owner:
+            self._workloads[owner] = change.object
+        if key := self._keys.get(owner):
+            self._add(key)
+
+    def saw_class(self, change: Change[objects.PriorityClass]) -> None:
+        """Every change of a PriorityClass."""
+        self._classes.pop(change.object.metadata.name, None)
+        if change.kind is not ChangeKind.DELETED:
+            self._classes[change.object.metadata.name] = change.object
+        self._look_at_all()
+
+    def saw_workload_class(self, change: Change[objects.PriorityClass]) -> None:
+        """Every change of a WorkloadPriorityClass, which has the value of a PriorityClass."""
+        self._workload_classes.pop(change.object.metadata.name, None)
+        if change.kind is not ChangeKind.DELETED:
+            self._workload_classes[change.object.metadata.name] = change.object.value
+        self._look_at_all()
+
+    def saw_flavor(self, change: Change[objects.UntypedObject]) -> None:
+        """Every change of a ResourceFlavor."""
+        self._flavors.pop(change.object.metadata.name, None)
+        if change.kind is not ChangeKind.DELETED:
+            self._flavors[change.object.metadata.name] = FlavorPlace(*flavor_place(change.object.spec))
+        self._look_at_all()
+
+    def job(self, key: str) -> tuple[SuspendedJob, objects.UntypedObject] | None:
+        """The job of a key, with its object; None for one that is gone."""
+        found = self._jobs.get(key)
+        return (suspended_job(*found), found[1]) if found is not None else None
+
+    def workload(self, uid: str) -> tuple[WorkloadObject, objects.Workload] | None:
+        """The Workload of the job of that uid, with its object; None without one."""
+        found = self._workloads.get(uid)
+        return (workload(found), found) if found is not None else None
+
+    @property
+    def facts(self) -> SuspendedFacts:
+        """What jobs depend on beside their Workloads."""
+        usual = sorted(name for name, each in self._classes.items() if each.global_default)
+        values = {name: each.value for name, each in self._classes.items()}
+        return SuspendedFacts(dict(self._workload_classes), values, usual[0] if usual else "", dict(self._flavors))
+
+    def _look_at_all(self) -> None:
+        for key in self._jobs:
+            self._add(key)

@@ -1,0 +1,108 @@
+"""Workloads of suspended jobs as the API server has them, and those that are admitted by a write on its way."""
+
+from __future__ import annotations
+
+from kube import objects
+from kube.dialects.suspended.workload import GROUP, workload
+from kube.informer import Change, ChangeKind
+from model.suspended.workload import WorkloadAdmission, WorkloadObject
+from model.workload import Gang, GangMembership, GangSource, GangSpec, MatchPolicy
+from scheduler.ports import NamedObject
+
+_PREFIX = "workload:"
+"""No PodGroup is called so."""
+
+
+class SuspendedCache:
+    """By `namespace/name` of the Workload."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, WorkloadObject] = {}
+        self._assumed: dict[str, WorkloadAdmission] = {}
+
+    def apply(self, change: Change[objects.Workload]) -> WorkloadObject:
+        """Take in one change; returns the Workload as it is, or was."""
+        found = workload(change.object)
+        before = self._known.pop(found.key, None)
+        if change.kind is not ChangeKind.DELETED:
+            self._known[found.key] = found
+        other_life = before is not None and before.uid != found.uid
+        if change.kind is ChangeKind.DELETED or other_life or found.status.reserving or found.status.finished:
+            self._assumed.pop(found.key, None)
+        return found
+
+    def get(self, key: str) -> WorkloadObject | None:
+        """The Workload of that key."""
+        return self._known.get(key)
+
+    def named(self, namespace: str, name: str) -> WorkloadObject | None:
+        """That of the job of this name, or of its own name."""
+        if found := self._known.get(f"{namespace}/{name}"):
+            return found
+        own = (each for each in self._known.values() if (each.namespace, each.owner_name) == (namespace, name))
+        return min(own, key=lambda each: (each.status.finished, -each.created_seconds), default=None)
+
+    def assume(self, key: str, admission: WorkloadAdmission) -> None:
+        """It is being admitted."""
+        self._assumed[key] = admission
+
+    def unassume(self, key: str) -> None:
+        """Its admission was not written."""
+        self._assumed.pop(key, None)
+
+    def admission(self, key: str) -> WorkloadAdmission | None:
+        """What it was admitted for, while its pods may run."""
+        found = self._known.get(key)
+        if found is None:
+            return None
+        return self._assumed.get(key) or (found.status.admission if found.status.admitted else None)
+
+    def waits(self, key: str) -> bool:
+        """Whether it is to be admitted."""
+        found = self._known.get(key)
+        return found is not None and found.waiting and key not in self._assumed
+
+    def membership(self, namespace: str, name: str) -> GangMembership | None:
+        """The gang of pods that say they are of that Workload; None where there is none."""
+        if f"{namespace}/{name}" not in self._known:
+            return None
+        return GangMembership(namespace, f"{_PREFIX}{name}", GangSource.WORKLOAD, GangSpec(1))
+
+    def gang(self, key: str) -> Gang | None:
+        """The gang of a Workload by the gang's key: all of it where it waits, any pod where it is admitted."""
+        found = self._known.get(workload_key(key))
+        if found is None or not is_workload(key):
+            return None
+        namespace, _, name = key.partition("/")
+        return Gang(namespace, name, self._spec(found), found.uid, created_seconds=found.created_seconds)
+
+    def _spec(self, found: WorkloadObject) -> GangSpec:
+        if self.waits(found.key):
+            minimum, match = found.count, MatchPolicy.ONLY_WAITING
+            return GangSpec(minimum, match=match, priority=found.priority, raises=True, whole=True)
+        if self.admission(found.key) is None:
+            return GangSpec(0, problem=f"Workload {found.key} is not admitted, so that its pods do not run")
+        match = MatchPolicy.WAITING_AND_RUNNING
+        return GangSpec(1, match=match, priority=found.priority, raises=True, whole=True)
+
+
+def gang_key(key: str) -> str:
+    """The key of a Workload's gang."""
+    namespace, _, name = key.partition("/")
+    return f"{namespace}/{_PREFIX}{name}"
+
+
+def is_workload(key: str) -> bool:
+    """Whether a gang's key is that of a Workload's."""
+    return key.partition("/")[2].startswith(_PREFIX)
+
+
+def workload_key(key: str) -> str:
+    """The key of the Workload of such a gang."""
+    namespace, _, name = key.partition("/")
+    return f"{namespace}/{name.removeprefix(_PREFIX)}"
+
+
+def named_object(found: WorkloadObject) -> NamedObject:
+    """What writes and Events are about."""
+    return NamedObject(found.namespace, found.name, found.uid, group=GROUP)
