@@ -45,7 +45,6 @@ def test_what_makes_no_pods_is_refused() -> None:
 
 
 TOLD: dict[str, tuple[dict[str, Any], str]] = {
-    "checkpoints": ({"checkpoint": {"url": "file:///c"}}, "nothing acts on spec.checkpoint: it is stored"),
     "no such queue": (
         {"schedulingConfig": {"queue": "lab"}},
         "spec.schedulingConfig.queue is lab, and there is no queue",
