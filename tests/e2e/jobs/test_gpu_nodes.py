@@ -155,7 +155,9 @@ def test_a_job_in_its_queue(clean: Jobs) -> None:
     told = clean.cluster.sublet("explain", "job", waiting.partition("/")[2]).stdout
     assert "queue small" in told and "QuotaExhausted" in told, told
     clean.delete(*names)
-    clean.cluster.kubectl("delete", "queues.sublet.dev", "small")
+    # Refused while its status still counts jobs.
+    gone = until(lambda: "deleted" in clean.cluster.kubectl("delete", "queues.sublet.dev", "small", check=False), 30.0)
+    assert gone, "queue small stays"
 
 
 def test_who_waited_too_long_goes_first(clean: Jobs) -> None:
