@@ -67,6 +67,33 @@ NOT_REACHED = {
         )
     },
     **{
+        (
+            "scheduler",
+            right,
+        ): "Kueue's queues and jobs that wait whole: tests/scheduler/queues and docs/kueue.md make some"
+        for right in (
+            "create workloads.kueue.x-k8s.io",
+            "get workloads.kueue.x-k8s.io",
+            "patch workloads.kueue.x-k8s.io",
+            "patch jobs.batch",
+            *(f"patch {kind}/status.kueue.x-k8s.io" for kind in ("clusterqueues", "localqueues", "workloads")),
+            *(
+                f"{before}{kind}.kueue.x-k8s.io"
+                for before in ("list ", "watch ", "get customresourcedefinitions.apiextensions.k8s.io ")
+                for kind in (
+                    "admissionchecks",
+                    "clusterqueues",
+                    "cohorts",
+                    "localqueues",
+                    "resourceflavors",
+                    "topologies",
+                    "workloadpriorityclasses",
+                    "workloads",
+                )
+            ),
+        )
+    },
+    **{
         ("scheduler", f"{verb} {kind}"): "gangs of controllers whose definitions this cluster lacks"
         for verb in ("list", "watch")
         for kind in (
