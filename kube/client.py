@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kube.transport import Connections
 
 T = TypeVar("T")
-_CONFLICT = 409
+_CONFLICT, _NOT_FOUND = 409, 404
 
 
 class PatchKind(StrEnum):
@@ -143,6 +143,18 @@ class KubeClient:
     ) -> bytes:
         content = msgspec.json.encode(body)
         return await self.request("PATCH", path, query=query, body=content, content_type=kind.value)
+
+    async def patch_as_read(self, path: str, uid: str, version: str, body: Mapping[str, Any]) -> bool:
+        """A merge patch of the very object that was read, by uid and resourceVersion; False where it is another by now,
+        or gone.
+        """
+        try:
+            await self.patch(path, {"metadata": {"uid": uid, "resourceVersion": version}, **body})
+        except KubernetesFault as fault:
+            if fault.status not in (_CONFLICT, _NOT_FOUND):
+                raise
+            return False
+        return True
 
     async def delete(self, path: str, *, uid: str | None = None, grace_seconds: int | None = None) -> bytes:
         """DELETE with preconditions; a wrong uid answers 409."""

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
-import structlog
 
 from jobs.controllers.job_cache import JobCache
 from jobs.controllers.job_progress import job_progress
+from jobs.controllers.troubles import Troubles
 from jobs.core.plan import plan
 from jobs.core.policy import JobFacts, JobPolicy
 from jobs.ports import JobWriter
@@ -39,8 +39,6 @@ from model.job.job import Job, JobDialect
 from model.job.labels import JOB_UID
 from model.job.status import JobPod, JobStatus
 from model.queue import JobProgress
-
-log = structlog.get_logger()
 
 VOLCANO_DEFINITION = "jobs.batch.volcano.sh"
 _WORKERS = 8
@@ -109,7 +107,7 @@ class JobController:
         )
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._written: dict[str, float] = {}
-        self._told: dict[str, str] = {}
+        self._troubles = Troubles(recorder)
 
     async def run(self) -> None:
         """Never returns, unless there is nothing to do.
@@ -167,7 +165,7 @@ class JobController:
                 raise
             except Exception as error:
                 # Objects of pods are made as they are written.
-                self._set_aside(key, source, error)
+                self._troubles.set_aside(key, _about(source), error)
             self._look_again(key, wanted.again_seconds)
 
     def _planned(self, key: str, source: AnyJob) -> tuple[Job, JobStatus, JobPlan] | None:
@@ -178,15 +176,8 @@ class JobController:
             job, status, pods = reading.job(source), reading.status(source), self._cache.pods(source.metadata.uid)
             return job, status, self._decide(job, status, pods, facts, self._policy, self._clock())
         except Exception as error:
-            self._set_aside(key, source, error)
+            self._troubles.set_aside(key, _about(source), error)
             return None
-
-    def _set_aside(self, key: str, source: AnyJob, error: Exception) -> None:
-        if self._told.get(key) != repr(error):
-            self._told[key] = repr(error)
-            log.exception("job set aside", job=key)
-            told = "an error of the controller itself about this job; it is tried again when it changes"
-            self._recorder.record(_about(source), "ControllerError", told, warning=True)
 
     async def _write_status(self, key: str, job: Job, before: Any, status: JobStatus, wanted: JobPlan) -> bool:
         """Whether what follows may be done: not by what a status says that is another by now."""
@@ -232,7 +223,7 @@ class JobController:
                     await self._reconciler.led()
                     await self._writer.delete_job(job)
         await self._together(job, pods)
-        self._told.pop(key, None)
+        self._troubles.forget(key)
 
     async def _ensure(self, job: Job, action: EnsureObject) -> None:
         if self._cache.is_made(job.uid, action):
@@ -288,17 +279,11 @@ class JobController:
         if timer is not None:
             timer.cancel()
         self._written.pop(key, None)
-        self._told.pop(key, None)
+        self._troubles.forget(key)
 
     def _failed(self, key: str, fault: KubernetesFault, seconds: float) -> None:
-        """Told on the job as well, once for each trouble: its writer is who can mend a refusal."""
-        if self._told.get(key) == str(fault):
-            return
-        self._told[key] = str(fault)
-        log.warning("job not brought on", job=key, error=str(fault), retry_seconds=seconds)
         source = self._cache.source(key)
-        if source is not None:
-            self._recorder.record(_about(source), "WriteFailed", str(fault), warning=True)
+        self._troubles.failed(key, _about(source) if source is not None else None, fault, seconds)
 
 
 def _about(source: AnyJob) -> ObjectRef:

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import structlog
-
 from jobs.controllers.suspended_cache import SuspendedCache
+from jobs.controllers.troubles import Troubles
 from jobs.core.suspended.actions import (
     Deactivate,
     MakeWorkload,
@@ -34,8 +33,6 @@ from kube.reconcile import Reconciler
 from model.fault import ConfigurationFault, KubernetesFault
 from model.suspended.job import QUEUE_NAME, SuspendedJob
 from model.suspended.workload import WorkloadObject
-
-log = structlog.get_logger()
 
 _WORKERS = 8
 _CLASSES = "scheduling.k8s.io/v1/priorityclasses"
@@ -68,7 +65,7 @@ class SuspendedJobs:
         self._decide = decide
         self._reconciler = Reconciler(self._reconcile, leading, self._failed, workers=_WORKERS)
         self._cache = cache = SuspendedCache(self._reconciler.add)
-        self._told: dict[str, str] = {}
+        self._troubles = Troubles(recorder)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         soon = SOON_SECONDS
         self._around: tuple[Informer[objects.PriorityClass] | Informer[objects.UntypedObject], ...] = (
@@ -133,9 +130,7 @@ class SuspendedJobs:
         try:
             return self._decide(job, workload, self._cache.facts, self._policy, self._clock())
         except Exception as error:
-            if self._told.get(key) != repr(error):
-                log.exception("job set aside", job=key)
-            self._tell(key, job, "ControllerError", "an error of the controller itself about this job", repr(error))
+            self._troubles.set_aside(key, _about(job), error)
             return None
 
     async def _act(
@@ -148,7 +143,7 @@ class SuspendedJobs:
     ) -> None:
         match action:
             case Tell(reason, message):
-                self._tell(key, job, reason, message)
+                self._troubles.tell(key, _about(job), reason, message)
             case MakeWorkload(priority):
                 made = words.body(job, reading.owner_reference(job), _spec(job, priority))
                 await self._writer.make_workload(job, made)
@@ -182,18 +177,12 @@ class SuspendedJobs:
                 try:
                     patch = reading.start_patch(job, source.spec, workload.name, injections)
                 except ConfigurationFault as fault:
-                    self._tell(key, job, "FlavorMismatch", str(fault))
+                    self._troubles.tell(key, _about(job), "FlavorMismatch", str(fault))
                     return
                 if await self._writer.job_spec(job, patch):
                     admission = workload.status.admission
                     queue = admission.queue if admission is not None else ""
                     self._recorder.record(_about(job), "Started", f"Admitted by clusterQueue {queue}")
-
-    def _tell(self, key: str, job: SuspendedJob, reason: str, message: str, known: str = "") -> None:
-        """A warning, once."""
-        if self._told.get(key) != (known or message):
-            self._told[key] = known or message
-            self._recorder.record(_about(job), reason, message, warning=True)
 
     def _look_again(self, key: str, seconds: float) -> None:
         timer = self._timers.pop(key, None)
@@ -204,15 +193,11 @@ class SuspendedJobs:
 
     def _forget(self, key: str) -> None:
         self._look_again(key, 0.0)
-        self._told.pop(key, None)
+        self._troubles.forget(key)
 
     def _failed(self, key: str, fault: KubernetesFault, seconds: float) -> None:
-        """Told on the job as well, once for each trouble: its writer is who can mend a refusal."""
         found = self._cache.job(key)
-        if self._told.get(key) != str(fault):
-            log.warning("job not brought on", job=key, error=str(fault), retry_seconds=seconds)
-        if found is not None:
-            self._tell(key, found[0], "WriteFailed", str(fault))
+        self._troubles.failed(key, _about(found[0]) if found is not None else None, fault, seconds)
 
 
 def _spec(job: SuspendedJob, priority: PriorityFound) -> dict[str, object]:

@@ -44,14 +44,7 @@ class KubernetesJobWriter:
         """A merge patch with the resourceVersion that was read: a conflict says that another was faster."""
         path = path_of(RESOURCES[job.id.dialect], namespace=job.id.namespace, name=job.id.name, subresource="status")
         told = merge_patch(before if isinstance(before, Mapping) else {}, wanted)
-        body = {"metadata": {"uid": job.uid, "resourceVersion": job.version}, "status": told}
-        try:
-            await self._client.patch(path, body, PatchKind.MERGE)
-        except KubernetesFault as fault:
-            if fault.status not in (_CONFLICT, _NOT_FOUND):
-                raise
-            return False
-        return True
+        return await self._client.patch_as_read(path, job.uid, job.version, {"status": told})
 
     async def create_pod(self, job: Job, action: CreatePod) -> None:
         await self._create(job, _PODS, action.body)

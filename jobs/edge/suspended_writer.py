@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kube.client import KubeClient, PatchKind, path_of
+from kube.client import KubeClient, path_of
 from kube.dialects.suspended.reading import SHAPES
 from kube.dialects.suspended.workload import RESOURCE
-from model.fault import KubernetesFault
 from model.suspended.job import SuspendedJob
 from model.suspended.workload import WorkloadObject
-
-_CONFLICT, _NOT_FOUND = 409, 404
 
 
 class KubernetesSuspendedWriter:
@@ -26,22 +23,12 @@ class KubernetesSuspendedWriter:
 
     async def workload_spec(self, workload: WorkloadObject, spec: Mapping[str, Any]) -> bool:
         path = path_of(RESOURCE, namespace=workload.namespace, name=workload.name)
-        return await self._patch(path, workload.uid, workload.version, {"spec": spec})
+        return await self._client.patch_as_read(path, workload.uid, workload.version, {"spec": spec})
 
     async def workload_status(self, workload: WorkloadObject, status: Mapping[str, Any]) -> bool:
         path = path_of(RESOURCE, namespace=workload.namespace, name=workload.name, subresource="status")
-        return await self._patch(path, workload.uid, workload.version, {"status": status})
+        return await self._client.patch_as_read(path, workload.uid, workload.version, {"status": status})
 
     async def job_spec(self, job: SuspendedJob, spec: Mapping[str, Any]) -> bool:
         path = path_of(SHAPES[job.kind].resource, namespace=job.namespace, name=job.name)
-        return await self._patch(path, job.uid, job.version, {"spec": spec})
-
-    async def _patch(self, path: str, uid: str, version: str, body: Mapping[str, Any]) -> bool:
-        metadata = {"uid": uid, "resourceVersion": version}
-        try:
-            await self._client.patch(path, {"metadata": metadata, **body}, PatchKind.MERGE)
-        except KubernetesFault as fault:
-            if fault.status not in (_CONFLICT, _NOT_FOUND):
-                raise
-            return False
-        return True
+        return await self._client.patch_as_read(path, job.uid, job.version, {"spec": spec})
