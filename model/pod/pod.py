@@ -53,6 +53,11 @@ class Pod(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
     @property
+    def submission_key(self) -> str:
+        """Key of the LocalQueue that it names (`namespace/name`), with no name where it names none."""
+        return f"{self.namespace}/{self.spec.local_queue}"
+
+    @property
     def own_workload(self) -> WorkloadId:
         """Its gang by itself, whatever group that is in; the pod where it has none."""
         gang = self.spec.gang

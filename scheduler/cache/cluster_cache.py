@@ -18,7 +18,7 @@ from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import MadePod, Maker
 from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
-from kube.dialects.suspended.stand_ins import stand_ins
+from kube.dialects.suspended.stand_ins import is_stand_in, stand_ins
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.condition import ConditionStatus, ConditionType
@@ -269,7 +269,7 @@ class ClusterCache:
             record.group_queue = group_queue
             record.made = made
             record.workload = named_object(workload) if workload is not None else None
-            record.stand_in = workload is not None and pod.uid.startswith(f"{workload.uid}:")
+            record.stand_in = workload is not None and is_stand_in(pod.uid, workload)
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.condition_message = told or record.condition_message
@@ -395,10 +395,9 @@ class ClusterCache:
             charge = self.ledger.charge(pod.uid)
             if charge is not None:
                 own = record.pod_class if pod.spec.node_name else charge.pod_class
+                taken = charge.taken if own == charge.pod_class else None
                 after = self._as_taken(
-                    msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue, pod_class=own, taken=None)
-                    if own != charge.pod_class
-                    else msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue)
+                    msgspec.structs.replace(charge, pod=pod, queue=pod.spec.queue, pod_class=own, taken=taken)
                 )
                 self.ledger.apply([LedgerChange(pod.uid, after)])
 

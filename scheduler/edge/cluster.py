@@ -85,14 +85,6 @@ _MAKERS: dict[Maker, tuple[str, type[Any]]] = {
 _CRD_WAIT_SECONDS = 2.0
 
 
-class _KueueSeen(facts.ObjectSeen, frozen=True):
-    """An object of Kueue's."""
-
-
-def _as_kueue(change: Change[Any]) -> facts.Fact:
-    return _KueueSeen(change)
-
-
 class KubernetesWatch:
     """Everything the scheduler reads as facts, in the order of each collection; of queues those of `dialects`, of what
     makes gangs the kinds `makers`. `controlled` says whether a definition is ours; where that of Kueue's queues is not,
@@ -113,24 +105,25 @@ class KubernetesWatch:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: enqueue(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: enqueue(facts.NodeSeen(c)))
 
-        def informer(path: str, kind: type[Any], told: Callable[[Any], facts.Fact] = facts.ObjectSeen) -> Informer[Any]:
-            """Somebody may define the kind, and create its objects, at any time."""
-            soon = SOON_SECONDS
-            return Informer(client, path, kind, on_change=lambda c: self._tell(told(c)), undefined_seconds=soon)
+        def seen(change: Change[Any]) -> None:
+            enqueue(facts.ObjectSeen(change))
 
-        groups = informer(POD_GROUPS, objects.PodGroup, facts.PodGroupSeen)
+        def informer(path: str, kind: type[Any], told: Callable[[Change[Any]], None] = seen) -> Informer[Any]:
+            """Somebody may define the kind, and create its objects, at any time."""
+            return Informer(client, path, kind, on_change=told, undefined_seconds=SOON_SECONDS)
+
+        groups = informer(POD_GROUPS, objects.PodGroup, lambda c: enqueue(facts.PodGroupSeen(c)))
         self._enqueue = enqueue
-        config = configmap.follow(client, NODE_CONFIG, lambda c: enqueue(facts.ObjectSeen(c)))
+        config = configmap.follow(client, NODE_CONFIG, seen)
         self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
         self._groups = groups
         dialects = tuple(dialects)
         queues = (kind for dialect in dialects for kind in _QUEUES.get(dialect, ()))
         kueue = _KUEUE if QueueDialect.KUEUE in dialects and controlled is not None else ()
-        self._kueue = tuple(informer(path, kind, _as_kueue) for path, kind in kueue)
+        self._kueue = tuple(informer(path, kind, self._saw_kueue) for path, kind in kueue)
         made = (_MAKERS[maker] for maker in makers if maker in _MAKERS)
-        others = (*_OTHERS, *queues, *made)
-        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in others))
-        self._others = (*self._others, *self._kueue)
+        others = (informer(*each) for each in (*_OTHERS, *queues, *made))
+        self._others: tuple[Informer[Any], ...] = (config, groups, *others, *self._kueue)
         everywhere = (*_EVERYWHERE, *((_JOBS,) if Maker.JOB in makers else ()))
         self._everywhere: tuple[Informer[Any], ...] = (
             *(informer(*each) for each in everywhere),
@@ -161,10 +154,10 @@ class KubernetesWatch:
     def _configured(self, change: Change[objects.ConfigMap]) -> None:
         self._enqueue(facts.Configured(None if change.kind is ChangeKind.DELETED else change.object))
 
-    def _tell(self, fact: facts.Fact) -> None:
+    def _saw_kueue(self, change: Change[Any]) -> None:
         """Kueue's objects are told while they are ours to act on."""
-        if self._serves_kueue or not isinstance(fact, _KueueSeen):
-            self._enqueue(facts.ObjectSeen(fact.change) if isinstance(fact, _KueueSeen) else fact)
+        if self._serves_kueue:
+            self._enqueue(facts.ObjectSeen(change))
 
     async def _look_for_kueue(self) -> None:
         """Whose the definition is may change: whoever installs Kueue, or takes it away, replaces it."""

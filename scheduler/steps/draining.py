@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from model.queue import QueueState
 from scheduler.cache.cluster_cache import ClusterCache
-from scheduler.core.ledger.charge import Charge
 from scheduler.core.queues.tree import QueueTree
 from scheduler.steps.turn import Eviction, Turn
 
@@ -43,17 +42,13 @@ class Draining:
             record = self._cache.record(charge.uid)
             if record is None or charge.pod is None or charge.pod.deleting or not record.pod.spec.node_name:
                 continue
-            local = _local(charge)
+            local = charge.pod.submission_key
             if charge.governed_by in stopped:
                 told = f"queue {charge.governed_by} is drained"
                 yield Eviction(record.leaves_as, QUEUE_STOPPED, told, told)
             elif local in held and charge.counts:
                 told = f"LocalQueue {local} is drained"
                 yield Eviction(record.leaves_as, LOCAL_QUEUE_STOPPED, told, told)
-
-
-def _local(charge: Charge) -> str:
-    return f"{charge.pod.namespace}/{charge.pod.spec.local_queue}" if charge.pod is not None else ""
 
 
 def _drained(tree: QueueTree, name: str) -> bool:

@@ -43,8 +43,7 @@ class SubmissionShares:
         used: dict[str, dict[Cell, int]] = defaultdict(dict)
         for charge in self._cache.ledger.charges():
             if charge.counts and charge.pod is not None and charge.pod.spec.local_queue:
-                key = f"{charge.pod.namespace}/{charge.pod.spec.local_queue}"
-                add(used[key], charge.counted.cells())
+                add(used[charge.pod.submission_key], charge.counted.cells())
         self._history.observe(used, now)
 
     def arranged(self, heads: list[Head], totals: Mapping[Cell, int]) -> list[Head]:
@@ -71,7 +70,7 @@ class SubmissionShares:
 
     def _submission(self, candidate: Candidate) -> str:
         record = self._cache.record(candidate.uids[0])
-        return f"{record.pod.namespace}/{record.pod.spec.local_queue}" if record is not None else ""
+        return record.pod.submission_key if record is not None else ""
 
     def _share(self, key: str, used: Mapping[str, int], totals: Mapping[str, float]) -> int:
         known = self._cache.queues.kueue.submissions.get(key)

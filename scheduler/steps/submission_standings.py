@@ -23,13 +23,13 @@ def submission_standings(cache: ClusterCache, waiting: Iterable[Candidate]) -> t
     used: dict[str, dict[tuple[str, str], int]] = {key: {} for key in found}
     reserved: dict[str, dict[tuple[str, str], int]] = {key: {} for key in found}
     for charge in cache.ledger.charges() if found else ():
-        key = f"{charge.pod.namespace}/{charge.pod.spec.local_queue}" if charge.pod is not None else ""
+        key = charge.pod.submission_key if charge.pod is not None else ""
         if key in found and charge.counts:
             running[key].add(charge.job)
             add(used[key], charge.counted.cells())
     for candidate in waiting if found else ():
         record = cache.record(candidate.uids[0])
-        key = f"{record.pod.namespace}/{record.pod.spec.local_queue}" if record is not None else ""
+        key = record.pod.submission_key if record is not None else ""
         if key not in found or candidate.subject in running[key]:
             continue
         claim = cache.ledger.claim(ClaimKind.NOMINATED, candidate.subject)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kube.dialects.suspended.stand_ins import pod_set_of
+from kube.dialects.suspended.stand_ins import pod_set_of, stand_in_uid
 from model.resources import PODS, amount_text
 from model.suspended.job import POD_SET
 from model.suspended.workload import PodSetAssignment, WorkloadAdmission, WorkloadObject
@@ -107,7 +107,7 @@ class SuspendedJobs:
                 own = self._cache.class_of_stand_in(workload, each.name)
                 pod_class = PodClass(own.request, flavors=_pairs(own, each))
                 for index in range(left[each.name]):
-                    yield ClaimedPod(f"{workload.uid}:{each.name}:+{index}", _NOWHERE, pod_class)
+                    yield ClaimedPod(stand_in_uid(workload, each.name, f"+{index}"), _NOWHERE, pod_class)
 
 
 def _takes(left: Counter[str], pod: ClaimedPod) -> bool:

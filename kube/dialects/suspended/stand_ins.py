@@ -26,6 +26,16 @@ def stand_ins(workload: WorkloadObject, priority: Callable[[str], int | None]) -
     return [_pod(workload, pods, index, priority) for pods in workload.pod_sets for index in range(pods.count)]
 
 
+def stand_in_uid(workload: WorkloadObject, pod_set: str, which: str) -> str:
+    """The uid of one of them; `which` tells those of a pod set apart."""
+    return _SEPARATOR.join((workload.uid, pod_set, which))
+
+
+def is_stand_in(uid: str, workload: WorkloadObject) -> bool:
+    """Whether it is one of the Workload's."""
+    return uid.startswith(f"{workload.uid}{_SEPARATOR}")
+
+
 def pod_set_of(uid: str) -> str:
     """The pod set that a stand-in belongs to, by its uid."""
     return uid.rsplit(_SEPARATOR, 2)[-2]
@@ -43,7 +53,7 @@ def _pod(workload: WorkloadObject, pods: PodTemplate, index: int, priority: Call
     metadata = objects.Metadata(
         name=_SEPARATOR.join((workload.name, pods.name, str(index))),
         namespace=workload.namespace,
-        uid=_SEPARATOR.join((workload.uid, pods.name, str(index))),
+        uid=stand_in_uid(workload, pods.name, str(index)),
         labels={**(read.metadata.labels or {}), KUEUE: workload.queue, POD_SET: pods.name},
         annotations={**(read.metadata.annotations or {}), WORKLOAD: workload.name},
         creation_timestamp=_time(created),
