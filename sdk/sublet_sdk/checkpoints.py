@@ -26,6 +26,8 @@ from sublet_sdk.storage import Storage, opened
 PAGE = 1000
 PARTIAL_KEPT_SECONDS = 86400.0
 """An upload that never completed is deleted after so long: until then it may be another writer's, under way."""
+_LATEST_NS = 8 * 10**18
+"""In the year 2223: no clock says so, and ids that count on from a later one soon had no room."""
 _LARGEST_MANIFEST_BYTES = 64 << 20
 _log = logging.getLogger("sublet_sdk")
 
@@ -195,8 +197,8 @@ class Checkpoints:
         """Of all, complete or not, newest first."""
         ids = [each for each in reversed(self._storage.folders(self.job.text)) if manifest.is_id(each)]
         self._looked = True
-        if ids:
-            self._newest_seen_ns = max(self._newest_seen_ns, manifest.begun_ns(ids[0]))
+        begun = (ns for each in ids if (ns := manifest.begun_ns(each)) < _LATEST_NS)
+        self._newest_seen_ns = max(self._newest_seen_ns, next(begun, 0))
         return ids
 
     def _manifest(self, checkpoint_id: str) -> Checkpoint | None:

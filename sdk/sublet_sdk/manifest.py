@@ -6,8 +6,9 @@ A checkpoint of a job lies below `NAMESPACE/NAME/ID/`: the files that were saved
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,8 +16,11 @@ from sublet_sdk.faults import CorruptCheckpoint, SettingFault
 
 MANIFEST = "manifest.json"
 VERSION = 1
-_ID = re.compile(r"\d{20}-[0-9a-f]{8}")
+_ID = re.compile(r"0[0-8]\d{18}-[0-9a-f]{8}")
+"""Of a time before the year 2255; others are nobody's."""
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LONGEST_FILE = 512
+"""Characters: a key of S3 has at most 1,024, with its folders."""
 _PARTS_OF_A_FILE = re.compile(rf"{_PART.pattern}(/{_PART.pattern})*")
 
 
@@ -98,11 +102,25 @@ def checked_file(name: str) -> str:
 
     :raises SettingFault: it leads out of the checkpoint's folder, or is the manifest's
     """
-    if not _PARTS_OF_A_FILE.fullmatch(name) or name == MANIFEST:
+    if len(name) > _LONGEST_FILE or not _PARTS_OF_A_FILE.fullmatch(name) or name == MANIFEST:
         raise SettingFault(
-            f"file {name!r}", "is no name of a checkpoint's file", "give a relative path that is not manifest.json"
+            f"file {name[:_LONGEST_FILE]!r}",
+            "is no name of a checkpoint's file",
+            f"give a relative path of at most {_LONGEST_FILE} characters that is not manifest.json",
         )
     return name
+
+
+def check_together(names: Collection[str]) -> None:
+    """Files of one checkpoint lie in one folder.
+
+    :raises SettingFault: one is a folder of another
+    """
+    for name in names:
+        parts = name.split("/")
+        for last in range(1, len(parts)):
+            if (folder := "/".join(parts[:last])) in names:
+                raise SettingFault(f"file {name!r}", f"lies below file {folder!r}", "give one of them another name")
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +152,7 @@ def decoded(text: bytes, job: JobKey, checkpoint_id: str) -> Checkpoint:
         found = _read(told)
         if (found.job, found.id) != (job.text, checkpoint_id):
             raise ValueError(f"it is of checkpoint {found.id} of {found.job}")
-    except (ValueError, KeyError, TypeError, AttributeError, SettingFault) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SettingFault) as fault:
         raise CorruptCheckpoint(
             f"checkpoint {checkpoint_id} of {job.text}: its manifest cannot be read: {fault}"
         ) from fault
@@ -145,6 +163,9 @@ def _read(told: Mapping[str, Any]) -> Checkpoint:
     files = {
         checked_file(name): StoredFile(int(each["size"]), str(each["sha256"])) for name, each in told["files"].items()
     }
+    check_together(files)
+    if not all(math.isfinite(told[when]) for when in ("begun", "complete")):
+        raise ValueError("its times are no numbers")
     return Checkpoint(
         id=str(told["id"]),
         job=str(told["job"]),

@@ -24,7 +24,9 @@ def checked_sources(files: Mapping[str, Source], step: int, epoch: int) -> dict[
             raise SettingFault(what, f"is {number!r}", "give a whole number of 0 or more")
     if not files:
         raise SettingFault("files", "is empty", "give at least one file to save")
-    return {manifest.checked_file(name): _opener(name, source) for name, source in files.items()}
+    opened = {manifest.checked_file(name): _opener(name, source) for name, source in files.items()}
+    manifest.check_together(opened)
+    return opened
 
 
 def copied(files: Mapping[str, Source]) -> dict[str, Source]:

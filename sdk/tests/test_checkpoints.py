@@ -119,6 +119,17 @@ def test_only_uploads_that_were_given_up_are_cleaned_up() -> None:
     ]
 
 
+@pytest.mark.parametrize("begun", ["9" * 20, "0" + "9" * 19, "08" + "9" * 18])
+def test_a_folder_from_the_far_future_hides_no_later_checkpoint(begun: str) -> None:
+    """Whoever may write below the URL may make one; the id after it would have a digit too many."""
+    files = memory()
+    files.pipe_file(f"/base/ml/bert/{begun}-00000000/model.npz", b"wei")
+    saved = checkpoints(files).save(FILES, step=7)
+    again = checkpoints(files, most=1)
+    assert again.latest() == saved
+    assert again.save(FILES, step=8) == again.latest()
+
+
 def spoilt_file(content: bytes | None) -> Callable[[FailingFiles, str], None]:
     return lambda files, checkpoint_id: spoil(files, checkpoint_id, "model.npz", content)
 

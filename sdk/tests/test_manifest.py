@@ -46,6 +46,14 @@ def changed(**fields: Any) -> bytes:
         ),
         "a file without a checksum": (changed(files={"a": {"size": 1}}), "'sha256'"),
         "no step": (changed(step=None), "cannot be read"),
+        "a step without end": (changed(step=float("inf")), "cannot be read"),
+        "a time without end": (changed(begun=float("inf")), "its times are no numbers"),
+        "lists without end": (b"[" * 200_000, "cannot be read"),
+        "a file that is a folder, too": (
+            changed(files={"m": {"size": 1, "sha256": ""}, "m/n": {"size": 1, "sha256": ""}}),
+            "lies below file 'm'",
+        ),
+        "a file with a path without end": (changed(files={"a/" * 600 + "a": {"size": 1, "sha256": ""}}), "at most 512"),
     }.values(),
 )
 def test_what_is_no_manifest(text: bytes, said: str) -> None:

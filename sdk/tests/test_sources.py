@@ -33,6 +33,7 @@ def test_a_copy_is_not_changed_by_its_owner() -> None:
         ({"a": "text"}, 0, 0, "file 'a': is str; give bytes, or a pathlib.Path"),
         ({"a": Path("/nowhere/x")}, 0, 0, "/nowhere/x is no file"),
         ({"../a": b""}, 0, 0, "give a relative path"),
+        ({"a": b"", "a/b": b""}, 0, 0, "file .a/b.: lies below file .a.; give one of them another name"),
         ({"a": b""}, -1, 0, "step: is -1; give a whole number"),
         ({"a": b""}, True, 0, "step: is True"),
         ({"a": b""}, 0, 1.5, "epoch: is 1.5"),
