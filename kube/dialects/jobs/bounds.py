@@ -84,10 +84,17 @@ def _peers_bytes(job: Job, pods: int) -> int:
 def _pod_bytes(job: Job, task: JobTask, peers: int) -> int:
     spec = task.template["spec"]
     containers = len(spec["containers"]) + len(spec.get("initContainers") or ())
-    added = peers + (2 * len(job.tasks) * _VARIABLE_BYTES if "svc" in job.plugins else 0)
+    added = peers + _told_bytes(job) + (2 * len(job.tasks) * _VARIABLE_BYTES if "svc" in job.plugins else 0)
     terms = msgspec.json.encode(_terms(task.template)) if job.group.gpu_type else b""
-    more = (_LABELS_OF_GPUS - 1) * len(terms)
-    return len(msgspec.json.encode(task.template)) + more + containers * added
+    kinds = max(1, len(_terms(task.template))) * _LABELS_OF_GPUS * len(job.group.gpu_type)
+    more = (_LABELS_OF_GPUS - 1) * len(terms) + kinds
+    return len(msgspec.json.encode([job.inherited, task.template])) + more + containers * added
+
+
+def _told_bytes(job: Job) -> int:
+    """Of variables whose values the job's author wrote once for all containers."""
+    url = job.checkpoint.url if job.checkpoint else ""
+    return len(url) + sum(len(argument) for told in job.plugins.values() for argument in told)
 
 
 def _terms(template: Mapping[str, Any]) -> list[Any]:

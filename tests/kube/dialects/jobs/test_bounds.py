@@ -66,6 +66,22 @@ REFUSED: dict[str, tuple[AnyJob, str]] = {
     "rules of a task": (volcano(tasks=[task("a", 1, policies=[{}] * 65)]), r"spec.tasks\[0\]: has 65 policies"),
     "names": (volcano(tasks=[task("a", 1, dependsOn={"name": ["b"] * 257})]), "has 257 names in dependsOn"),
     "arguments": (volcano(plugins={"svc": ["x"] * 65}), "spec.plugins: has 65 arguments"),
+    "a large annotation that all pods get": (
+        volcano(tasks=[task("a", 10_000)], annotations={"volcano.sh/cooldown-time": "5" * 200_000}),
+        "has 10000 pods of 20[0-9]+ bytes together",
+    ),
+    "a large URL that all containers get": (
+        training(**replicas(10_000), checkpoint={"url": "s3://" + "b" * 200_000}),
+        "has 10000 pods of 20[0-9]+ bytes together",
+    ),
+    "a large argument that all containers get": (
+        volcano(tasks=[task("a", 10_000)], plugins={"pytorch": ["--master=" + "a" * 200_000]}),
+        "has 10000 pods of 20[0-9]+ bytes together",
+    ),
+    "a large kind of GPUs": (
+        training(**replicas(10_000, gpuType="a" * 200_000)),
+        "has 10000 pods of [0-9]+ bytes together",
+    ),
     "hosts of many tasks": (
         volcano(tasks=[task(f"t{i}", 39) for i in range(256)], plugins={"svc": []}),
         "has 9984 pods of [0-9]+ bytes together",
