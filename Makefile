@@ -11,6 +11,14 @@ UNIT    := tests/model tests/view tests/wire tests/agent/core tests/scheduler/co
 PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml sdk/pyproject.toml
 # S3 in an environment of its own: botocore and Sublet's Kubernetes client want different python-dateutil.
 SDK     := $(VENV)/sdk
+# Files with tests that are slow, or want real cgroups: to collect all others takes a minute.
+marked  = $(shell grep -rlwE '$(1)' --include='test_*.py' tests embedded/tests sdk/tests)
+KERNEL  = $(call marked,mark\.kernel)
+# Of the slow ones whole clusters that measure nothing of this machine, what does though it has none, and one long list.
+BESIDE := tests/e2e/scheduling tests/e2e/jobs
+ALONE  := tests/scheduler/test_failover.py
+LIST   := embedded/tests/conformance/test_conformance.py
+SLOW    = $(filter-out tests/e2e/% $(ALONE) $(LIST),$(call marked,mark\.slow|at_length))
 MINUTES ?= 10
 # Container images set it. The tests start hundreds of processes, and each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -74,9 +82,9 @@ unit: dev
 
 # Real cgroups and whole clusters want the machine for themselves; the rest shares the CPUs.
 test: dev test-sdk
-	$(BIN)/python -m pytest -m 'not slow and not kernel' --ignore tests/e2e -n auto --dist loadfile
-	$(BIN)/python -m pytest -m 'kernel and not slow'
-	$(BIN)/python -m pytest -m 'not slow' tests/e2e
+	$(BIN)/python -m pytest -m 'not slow and not kernel' tests embedded/tests --ignore tests/e2e -n auto --dist loadfile
+	$(BIN)/python -m pytest -m 'kernel and not slow' $(KERNEL)
+	$(BIN)/python -m pytest -m 'not slow and not kernel' tests/e2e
 
 $(SDK)/.stamp: sdk/pyproject.toml | $(BIN)/python
 	@$(PYTHON) -m venv $(SDK)
@@ -86,9 +94,13 @@ $(SDK)/.stamp: sdk/pyproject.toml | $(BIN)/python
 test-sdk: $(SDK)/.stamp
 	$(SDK)/bin/python -m pytest -c sdk/pyproject.toml sdk/tests
 
+# As above. Files with a cluster of simulated nodes share the CPUs, a file at a time; a leader's lease of seconds does not.
 test-slow: dev
-	$(BIN)/python -m pytest -m slow
-	SUBLET_EXAMPLES=long $(BIN)/python -m pytest -m 'not slow' -n auto --dist loadfile $(UNIT)
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(LIST)
+	$(BIN)/python -m pytest -m 'slow and not kernel' -n auto --dist loadfile $(SLOW)
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(BESIDE)
+	$(BIN)/python -m pytest -m slow $(filter $(SLOW),$(KERNEL)) $(ALONE) tests/e2e $(addprefix --ignore ,$(BESIDE))
+	SUBLET_EXAMPLES=long $(BIN)/python -m pytest -m 'hypothesis and not slow' -n auto --dist worksteal $(UNIT)
 
 test-kernel: dev
 	$(BIN)/python -m pytest tests/agent/kernel tests/guest

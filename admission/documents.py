@@ -57,6 +57,7 @@ from kube.objects import (
     WorkloadPriorityClass,
 )
 from model.fault import ConfigurationFault
+from model.suspended.job import QUEUE_NAME
 
 T = TypeVar("T")
 
@@ -157,8 +158,10 @@ class _Job(msgspec.Struct, frozen=True):
 def check_job(source: _Job, surroundings: CheckContext) -> CheckResult:
     """What it names itself that nobody serves; nothing of a Job is refused. Its pods: `templates`."""
     where = _where("Job", source.metadata)
-    held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
-    named = in_metadata(source.metadata, where, queues={*(surroundings.queues() or ()), *surroundings.local_queues()})
+    local = surroundings.local_queues()
+    held = held_for_ever(source.metadata, bool(source.spec.suspend), where, local)
+    whole = (source.metadata.labels or {}).get(QUEUE_NAME) in local
+    named = in_metadata(source.metadata, where, queues={*(surroundings.queues() or ()), *local}, whole=whole)
     return CheckResult((), (*([held] if held else ()), *(each.text for each in named)))
 
 

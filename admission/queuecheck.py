@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from admission.check_result import CheckContext, CheckResult
-from admission.core.queue_rules import QueueWords, refusals, undeletable, warnings
+from admission.core.queue_rules import KnownQueue, QueueWords, refusals, undeletable, warnings
 from kube.dialects.gangs import volcano as volcano_groups
 from kube.dialects.queues import elastic_quota, quota_profile, volcano
 from kube.dialects.queues.dialect import QueueDialect
@@ -44,14 +44,23 @@ def check_queue(source: AnyQueue, surroundings: CheckContext) -> CheckResult:
         return CheckResult((found.problem,))
     known = surroundings.queues()
     told = _own_words(source, found)
-    if found.queue is None or known is None:
+    if known is None:
         return CheckResult((), told)
+    result = tree_findings(source, known)
+    return CheckResult(result.refusals, (*told, *result.warnings))
+
+
+def tree_findings(source: AnyQueue, known: Mapping[str, KnownQueue]) -> CheckResult:
+    """What is wrong with the queue among those that are known, by name."""
+    found = read(source)
+    if found.queue is None:
+        return CheckResult()
     words, where = _words(found), found.where
     other = known.get(found.name)
     if other is not None and other.where != where:
-        return CheckResult((), (*told, f"{where}: has the name of {other.where}; only one of them counts; rename one"))
+        return CheckResult((), (f"{where}: has the name of {other.where}; only one of them counts; rename one",))
     refused = refusals(where, found.queue, known, words)
-    return CheckResult(refused, (*told, *warnings(where, found.queue, known, words)))
+    return CheckResult(refused, warnings(where, found.queue, known, words))
 
 
 def check_deleted_queue(source: AnyQueue, surroundings: CheckContext) -> CheckResult:

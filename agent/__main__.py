@@ -115,7 +115,13 @@ def _parser() -> argparse.ArgumentParser:
         "--socket",
         type=Path,
         default=Path("/run/sublet/agent.sock"),
-        help="unix socket for diagnostics and checkpoints (default: %(default)s)",
+        help="unix socket for diagnostics (default: %(default)s)",
+    )
+    add(
+        "--kubelet-pods",
+        type=Path,
+        default=Path("/var/lib/kubelet/pods"),
+        help="the kubelet's folder of pods, in which pods have their sockets (default: %(default)s)",
     )
     add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only, or none (default: %(default)s)")
     add(

@@ -63,7 +63,9 @@ class HostSource(Protocol):
 
     def pressure(self) -> CgroupPressure | None: ...
 
-    def pids(self) -> tuple[int, int] | None: ...
+    def services_waited_us(self) -> int | None: ...
+
+    def pids(self) -> tuple[int, int, int] | None: ...
 
     def reclaimed_pages(self) -> tuple[int, int] | None: ...
 
@@ -140,6 +142,7 @@ class NodeObserver:
             kubepods_memory_limit_bytes=_least(cgroups.memory_limit, layout),
             pids=self._pids(),
             memory_activity=self._memory_activity(),
+            services_waited_us=host.services_waited_us(),
         )
 
     def _memory_activity(self) -> MemoryActivity | None:
@@ -158,8 +161,8 @@ class NodeObserver:
         node, cgroups, layout = self._sources.host.pids(), self._sources.cgroups, self._layout
         if node is None:
             return None
-        kubepods, most = cgroups.pids(layout.root)
-        return PidCounts(*node, kubepods, most, cgroups.pids(layout.best_effort)[0])
+        (there, node_most, numbers), (kubepods, most) = node, cgroups.pids(layout.root)
+        return PidCounts(there, node_most, kubepods, most, cgroups.pids(layout.best_effort)[0], numbers)
 
     def _update_places(self, facts: ClusterFacts) -> None:
         """Match pods and directories, when either changed, and have the cgroups read that follow from it."""

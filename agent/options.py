@@ -28,6 +28,7 @@ class AgentOptions(msgspec.Struct, frozen=True):
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
     cpu_manager_state: Path = Path("/var/lib/kubelet/cpu_manager_state")
+    kubelet_pods: Path = Path("/var/lib/kubelet/pods")
     socket: Path = Path("/run/sublet/agent.sock")
     heartbeat: Path = Path("/run/sublet/agent.heartbeat")
     grpc_listen: str = "127.0.0.1:10317"

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from agent.core.observe import recording
-from agent.core.observe.layout import driver_of
+from agent.core.observe.files import cpu_pressure_file
+from agent.core.observe.layout import SERVICES, driver_of
 from agent.core.observe.recording import CgroupShape, Frame, Scenario
 from model.fault import ConfigurationFault, KernelFault
 
@@ -66,6 +67,9 @@ class NodeFiles:
     def now(self) -> dict[str, bytes]:
         """One pass. A file that is not there, or that the kernel refuses to show, is absent."""
         files = {f"proc/{name}": self._places.proc / name for name in recording.PROC_FILES}
+        files |= {f"sys/{name}": self._places.sys / name for name in recording.SYS_FILES}
+        services = cpu_pressure_file(self.version, SERVICES)
+        files[f"{recording.CGROUPS}/{services}"] = self._places.cgroups / services
         for mount, names in self._mounts.items():
             for folder in _folders(self._kubepods(mount), recording.CGROUP_DEPTH):
                 below = folder.relative_to(self._places.cgroups)

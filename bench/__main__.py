@@ -1,9 +1,11 @@
 """`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`), the speed of the
-embedded API server (`api`), and how fast and how well the scheduler decides (`schedule`).
+embedded API server (`api`), how fast and how well the scheduler decides (`schedule`), what a preemption costs a job
+that trains (`preemption`), and, in simulated time, how long Kueue's published scenario takes (`queues`) and how far off
+expected starts are (`estimates`).
 
 Prints tables and writes bench/results: latest.json, colocate.json (`--servers`: servers.json), react.json, api.json,
-schedule.json and pictures of colocate, react and api. The exit is 0 also where a target is missed or the machine is
-unsuitable (then it says `skipped`); 1 where the benchmark itself failed.
+schedule.json, preemption.json, queues.json, estimates.json and pictures of colocate, react and api. The exit is 0 also
+where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the benchmark itself failed.
 """
 
 from __future__ import annotations
@@ -32,17 +34,22 @@ from bench.colocate.rows import ALL_ROWS, GROUPS, SERVER_GROUPS, SERVER_ROWS, ch
 from bench.colocate.servers import SERVERS
 from bench.hierarchies import Hierarchies, discover
 from bench.machine import this_machine
+from bench.preemption import benchmark as preemption
+from bench.preemption import report as preemption_report
 from bench.react import benchmark as react
 from bench.react import report as react_report
 from bench.schedule import benchmark as schedule
 from bench.schedule import effort as schedule_effort
 from bench.schedule import report as schedule_report
+from bench.simulated import benchmark as simulated
+from bench.simulated import report as simulated_report
 from local.faults import FAULTS
 from model.fault import KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-COLOCATE, SERVERS_RESULT, REACT, API, SCHEDULE = (
-    RESULTS.with_name(f"{name}.json") for name in ("colocate", "servers", "react", "api", "schedule")
+COLOCATE, SERVERS_RESULT, REACT, API, SCHEDULE, PREEMPTION, QUEUES, ESTIMATES = (
+    RESULTS.with_name(f"{name}.json")
+    for name in ("colocate", "servers", "react", "api", "schedule", "preemption", "queues", "estimates")
 )
 _DATA = "SUBLET_BENCH_DATA"
 _PODS = (110, 250)
@@ -50,7 +57,7 @@ _AGENT_PODS = 250
 _AGENT_SECONDS = 60
 _HOGS = (1, 2, 4, 8)
 _COSTS = ("imports", "observe", "agent")
-_PARTS = (*_COSTS, "colocate", "react", "api", "schedule")
+_PARTS = (*_COSTS, "colocate", "react", "api", "schedule", "preemption", "queues", "estimates")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -66,7 +73,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _measure(arguments: argparse.Namespace) -> int:
-    without_cgroups = {"api": _api, "schedule": _schedule}
+    without_cgroups = {
+        "api": _api,
+        "schedule": _schedule,
+        "preemption": _preemption,
+        "queues": _queues,
+        "estimates": _estimates,
+    }
     if arguments.part in without_cgroups:
         without_cgroups[arguments.part](arguments)
         return 0
@@ -86,9 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=_positive, action="append", help="size of the node; repeatable")
     parser.add_argument("--active", type=_positive, default=8, help="containers with a live process (default: 8)")
     parser.add_argument("--seconds", type=_positive, help="how long the agent is measured (default: 60), or a run")
-    parser.add_argument(
-        "--quick", action="store_true", help="colocate, react, api, schedule: once and short, to see that it works"
-    )
+    parser.add_argument("--quick", action="store_true", help="all but the costs: once and short, to see that it works")
     parser.add_argument("--runs", type=_positive, help="colocate: clean runs of each row (default: 5)")
     rows = dict.fromkeys((*GROUPS, *ALL_ROWS, *SERVER_GROUPS, *SERVER_ROWS))
     parser.add_argument("--rows", nargs="+", choices=list(rows), help="colocate: only these rows or groups")
@@ -104,8 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
     parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
+    parser.add_argument("--preemptions", type=_positive, help="preemption: how many (default: 50)")
     parser.add_argument("--restarts", type=_positive, help="react: restarts of each kind (default: 3)")
-    parser.add_argument("--data", type=Path, help=f"schedule: folder of trace data (default: ${_DATA})")
+    parser.add_argument("--data", type=Path, help=f"schedule, estimates: folder of trace data (default: ${_DATA})")
     parser.add_argument("--only", nargs="+", choices=schedule.PARTS, help="schedule: only these parts")
     parser.add_argument("--out", type=Path, default=RESULTS.parent, help="where results go (default: bench/results)")
     return parser
@@ -165,11 +177,39 @@ def _api(arguments: argparse.Namespace) -> None:
 
 def _schedule(arguments: argparse.Namespace) -> None:
     effort = schedule_effort.QUICK if arguments.quick else schedule_effort.SchedulingEffort()
-    told = os.environ.get(_DATA)
-    data = arguments.data or (Path(told) if told else None)
-    measured = schedule.measure_schedule(effort, data, tuple(arguments.only or schedule.PARTS))
+    measured = schedule.measure_schedule(effort, _data(arguments), tuple(arguments.only or schedule.PARTS))
     schedule_report.show(measured, tables.console(schedule_report.WIDTH))
     schedule_report.save(measured, arguments.out / SCHEDULE.name)
+
+
+def _preemption(arguments: argparse.Namespace) -> None:
+    effort = preemption.QUICK if arguments.quick else preemption.PreemptionEffort()
+    if arguments.preemptions is not None:
+        effort = msgspec.structs.replace(effort, preemptions=arguments.preemptions)
+    measured = preemption.measure_preemption(effort)
+    preemption_report.show(measured, tables.console())
+    preemption_report.save(measured, arguments.out / PREEMPTION.name)
+
+
+def _queues(arguments: argparse.Namespace) -> None:
+    measured = simulated.measure_scenarios(simulated.QUICK if arguments.quick else simulated.SimulatedEffort())
+    _show_simulated(measured, arguments.out / QUEUES.name)
+
+
+def _estimates(arguments: argparse.Namespace) -> None:
+    effort = simulated.QUICK if arguments.quick else simulated.SimulatedEffort()
+    _show_simulated(simulated.measure_estimates(effort, _data(arguments)), arguments.out / ESTIMATES.name)
+
+
+def _show_simulated(measured: simulated.Simulated, path: Path) -> None:
+    simulated_report.show(measured, tables.console(simulated_report.WIDTH))
+    simulated_report.save(measured, path)
+
+
+def _data(arguments: argparse.Namespace) -> Path | None:
+    """The folder of traces."""
+    told = os.environ.get(_DATA)
+    return arguments.data or (Path(told) if told else None)
 
 
 def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Results:

@@ -74,8 +74,8 @@ def demo(
     As root on this machine's kernel; as an ordinary user on a simulated one, which it then says. Where other work keeps
     the machine busy it waits up to a minute for calm, and ends as soon as its numbers would be spoiled.
 
-    Exit code 0 where all three checks hold, 1 where one does not, 2 where it cannot run, 3 where it is inconclusive
-    since other work kept the machine busy.
+    Exit code 0 where all three checks hold, 1 where one does not, 2 where it cannot run, 3 where it is inconclusive:
+    other work kept the machine busy, or its CPUs changed their speed.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
     from embedded.node.settings import Kernel

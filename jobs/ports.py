@@ -48,6 +48,10 @@ class SuspendedWriter(Protocol):
     answer.
     """
 
+    async def try_pod(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
+        """Ask whether such a pod would be let in, and make none. Raises KubernetesFault where it would not."""
+        ...
+
     async def make_workload(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
         """One that is there already is done."""
         ...

@@ -113,6 +113,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     resource_claims: list[dict[str, Any]] | None = None
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
@@ -433,12 +434,12 @@ class VolcanoCommand(msgspec.Struct, frozen=True):
     target: OwnerReference | None = None
 
 
-class Workload(msgspec.Struct, frozen=True):
-    """Of kueue.x-k8s.io: a job that waits whole, untyped as the above; the dialect of suspended jobs reads it."""
+class Workload(_JobObject, frozen=True):
+    """Of kueue.x-k8s.io: a job that waits whole; the dialect of suspended jobs reads it."""
 
-    metadata: Metadata = Metadata()
-    spec: Any = None
-    status: Any = None
+
+class UnreadJob(_JobObject, frozen=True):
+    """A job of any kind that waits whole."""
 
 
 class UntypedObject(msgspec.Struct, frozen=True):
@@ -542,6 +543,7 @@ class JobSpec(msgspec.Struct, frozen=True):
     parallelism: Any = None
     completions: Any = None
     template: PodTemplate = PodTemplate()
+    active_deadline_seconds: Any = msgspec.field(name="activeDeadlineSeconds", default=None)
 
 
 class JobStatus(msgspec.Struct, frozen=True, rename="camel"):

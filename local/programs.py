@@ -336,6 +336,7 @@ def _agent_of(run: RunDirectory, choices: Choices, slot: NodeSlot) -> Callable[[
         *_tree(bound[f"{ProgramKind.NODE}{slot.suffix}"]),
         *("--state-file", str(run.agent_file(slot.suffix, "state"))),
         *("--prediction-file", str(run.path / f"prediction{slot.suffix}.json")),
+        *("--kubelet-pods", str(run.path / f"{ProgramKind.NODE}{slot.suffix}" / "kubelet" / "pods")),
         *("--socket", str(run.agent_file(slot.suffix, "sock"))),
         *("--heartbeat", str(run.agent_file(slot.suffix, "heartbeat"))),
         *("--grpc-listen", _port(bound, name, "grpc")),

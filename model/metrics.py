@@ -151,6 +151,10 @@ AGENT = MetricTable(
         _counter("sink_failures_total", "Ticks that a sink did not take because of an error of ours.", "sink"),
         _counter("journal_lost_ticks_total", "Ticks that are not in the journal, whose disk was too slow for them."),
         _counter("listen_failures_total", "Attempts to listen on a port that somebody else held.", "port"),
+        _gauge("checkpoint_sockets", "Pods with a socket folder of their own, in which the agent looks for processes."),
+        _counter(
+            "checkpoint_socket_refusals_total", "What was no socket, process or message of the pod, at a pod's socket."
+        ),
         _counter("brake_cuts_total", "Cuts of best effort between ticks."),
         _counter("brake_unreadable_total", "Brake readings that failed."),
         _counter("brake_failed_cuts_total", "Cuts the kernel refused."),
@@ -191,6 +195,11 @@ SCHEDULER = MetricTable(
         _counter("preemption_outcomes_total", "Preemption considered for a workload, by outcome.", "reason"),
         _histogram("preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
         _counter("evictions_total", "Evictions of victims, by result done or failed.", "result"),
+        _counter(
+            "lost_work_seconds_total",
+            "Work that evicted pods lost since their jobs' newest checkpoint, of each pod, by queue.",
+            "queue",
+        ),
         _counter("refused_objects_total", "Objects left out because they cannot be read, by kind.", "kind"),
         _gauge("links", "Node agents connected."),
         _counter("link_restarts_total", "Times the process that serves the agents was started again."),
@@ -232,6 +241,16 @@ SCHEDULER = MetricTable(
                 "preemptor_queue",
                 "victim_queue",
                 "reason",
+            )
+        ),
+        _of_training(
+            _counter(
+                "training_checkpoint_saves_total",
+                "Checkpoints by job (the 1,000 that saved last), reason interval or notice; status complete, or missed "
+                "where a job that asked for notice saved nothing in its time.",
+                "job",
+                "reason",
+                "status",
             )
         ),
         _of_training(

@@ -34,7 +34,8 @@ class Victim(msgspec.Struct, frozen=True):
     """A pod that is to go; `subject` is its job.
 
     `notice_seconds` is how long before its end it asks to be told, 0 where it does not. `queue` governs it;
-    `reclaimed`: the preemptor's queue takes it back, whatever its priority.
+    `reclaimed`: the preemptor's queue takes it back, whatever its priority. `left_until_seconds`: it is expected to end
+    by itself, and goes at that Unix time if it has not; 0 where nothing is waited for.
     """
 
     pod_key: str
@@ -44,6 +45,7 @@ class Victim(msgspec.Struct, frozen=True):
     notice_seconds: float = 0.0
     queue: str = ""
     reclaimed: bool = False
+    left_until_seconds: float = 0.0
 
 
 class ScoreTerm(msgspec.Struct, frozen=True):
@@ -91,3 +93,8 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     deadline_seconds: float = 0.0
     state: PlanState = PlanState.PROPOSED
     queue: str = ""
+
+    @property
+    def going(self) -> tuple[Victim, ...]:
+        """The victims that are not left to end first."""
+        return tuple(victim for victim in self.victims if not victim.left_until_seconds)

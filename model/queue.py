@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from model.decision import Decision
+from model.estimates.start_estimate import StartEstimate
 from model.selector import Selector
 
 DEFAULT_QUEUE = "default"
@@ -305,7 +306,10 @@ class JobAccount(msgspec.Struct, frozen=True):
 
     `members` are its pods that count, `scheduled` those with a node, `needed` how many must be placed at once.
     `shortages` are those of the quota now, `ahead` the first before it in the order, `ahead_count` how many there are.
-    `progress` is that of a job whose controller runs here, None for any other.
+    `progress` is that of a job whose controller runs here, None for any other. `start` is when it is expected to start,
+    None where it does not wait or was not looked at yet. `lost_seconds` is work of its pods that evictions cost since
+    the scheduler leads, `saved_seconds` (Unix time) the moment of the state that is saved of all, `told_until_seconds`
+    until when pods that were told that they go may stay; 0 for none.
     """
 
     namespace: str
@@ -323,3 +327,7 @@ class JobAccount(msgspec.Struct, frozen=True):
     ahead: tuple[QueuedJob, ...] = ()
     ahead_count: int = 0
     progress: JobProgress | None = None
+    start: StartEstimate | None = None
+    lost_seconds: float = 0.0
+    saved_seconds: float = 0.0
+    told_until_seconds: float = 0.0

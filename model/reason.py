@@ -139,6 +139,7 @@ class Reason(StrEnum):
     QUEUE_REFUSES_JOB = "QueueRefusesJob"
     QUEUE_FULL = "QueueFull"
     QUEUE_ORDER = "QueueOrder"
+    WAITING_FOR_PODS_READY = "WaitingForPodsReady"
     QUOTA_TOO_SMALL = "QuotaTooSmall"
     QUOTA_EXHAUSTED = "QuotaExhausted"
     RECLAIMING = "Reclaiming"
@@ -197,9 +198,9 @@ _WORDS: dict[Reason, str] = {
     Reason.KNOB_RELEASED: "no strategy in force uses this file: it holds again what it held before us",
     Reason.KNOB_OF_OTHER_STRATEGY: "another strategy owns this control file: only what that one wants is written",
     Reason.IDLE_HELD: "best effort runs only where nobody else wants to, by setting",
-    Reason.ONLINE_SUFFERING: "online pods wait for CPU: best effort is cut at once",
+    Reason.ONLINE_SUFFERING: "online pods or the node's services wait for CPU: best effort is cut at once",
     Reason.ONLINE_RECOVERING: "online pods waited for CPU until a moment ago: nothing is raised yet",
-    Reason.CUT_DOES_NOT_HELP: "online pods wait for CPU whatever best effort gets: the cut is taken back",
+    Reason.CUT_DOES_NOT_HELP: "online pods or the node's services wait whatever best effort gets: the cut ends",
     Reason.BATCH_RESOURCES: "from the batch resources the pod asked for",
     Reason.CEILING_IS_TIGHTER: "the best-effort root's ceiling is tighter, and this kernel wants no more below it",
     Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
@@ -276,6 +277,7 @@ _WORDS: dict[Reason, str] = {
     Reason.QUEUE_REFUSES_JOB: "its queue takes no such job",
     Reason.QUEUE_FULL: "its queue, or one above it, has as many jobs as it may have",
     Reason.QUEUE_ORDER: "it waits behind the first of its queue, which takes strictly one after the other",
+    Reason.WAITING_FOR_PODS_READY: "another job was admitted whose pods are not all ready yet",
     Reason.QUOTA_TOO_SMALL: "it asks for more than its queue may ever have",
     Reason.QUOTA_EXHAUSTED: "its queue may have no more at this moment",
     Reason.RECLAIMING: "its queue takes back what others borrowed",
@@ -314,6 +316,7 @@ _ADMISSION = frozenset(
         Reason.QUEUE_INVALID,
         Reason.QUEUE_REFUSES_JOB,
         Reason.QUEUE_FULL,
+        Reason.WAITING_FOR_PODS_READY,
         Reason.GANG_WAITING_FOR_MEMBERS,
         Reason.GANG_INVALID,
         Reason.GANG_NOT_FOUND,

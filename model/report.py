@@ -55,13 +55,25 @@ class AgentHello(msgspec.Struct, frozen=True):
 
 
 class CheckpointSaved(msgspec.Struct, frozen=True):
-    """A training process says that a checkpoint is safely stored."""
+    """A training process says that a checkpoint is complete, since `saved_at_seconds`.
+
+    `begun_seconds` is the moment of the saved state, 0 where it was not said; `checkpoint` its id in the storage. Times
+    are Unix time.
+    """
 
     namespace: str
     pod: str
     pod_uid: str
     saved_at_seconds: float
     step: int = 0
+    begun_seconds: float = 0.0
+    checkpoint: str = ""
+    size_bytes: int = 0
+
+    @property
+    def state_seconds(self) -> float:
+        """From when on work is lost: a save that was under way at a notice is none that was made for it."""
+        return self.begun_seconds or self.saved_at_seconds
 
 
 class EvictionCost(msgspec.Struct, frozen=True):

@@ -72,11 +72,16 @@ def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> 
     return countable(ResourceVector(amounts))
 
 
+def divisible(resource: str) -> bool:
+    """Whether there is less than one of it: of CPUs, and of what is counted in bytes, which a fraction rounds up to."""
+    return resource == CPU or any(word in resource for word in _BYTES)
+
+
 def amount_text(amount: int, resource: str) -> str:
     """An amount in base units as Kubernetes prints one of this resource: `1500m`, `4Gi`, `8`."""
     if resource == CPU:
         return quantity.format_millis(amount)
-    return quantity.format_bytes(amount) if any(word in resource for word in _BYTES) else str(amount)
+    return quantity.format_bytes(amount) if divisible(resource) else str(amount)
 
 
 def countable(amounts: ResourceVector) -> ResourceVector:

@@ -144,7 +144,10 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     online_stall_pct: Annotated[
         _Share | None,
-        Meta(description="Online pods waiting for CPU this share of the time are suffering: cut at once; none: never."),
+        Meta(
+            description="Online pods, or the node's services, waiting for CPU this share of the time are suffering: "
+            "cut at once; none: never."
+        ),
     ] = 60
     online_throttled_pct: Annotated[
         _Share | None,
@@ -155,7 +158,8 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=100)] | None,
         Meta(
             description="Best effort's share of the processes and threads there may be (the least of kernel.pid_max, "
-            "kernel.threads-max and kubepods' pids.max); none: no limit."
+            "kernel.threads-max and kubepods' pids.max); no more than with three numbers each leave others theirs of "
+            "kernel.pid_max; none: no limit."
         ),
     ] = 50
     pod_pids_pct: Annotated[

@@ -139,6 +139,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     lose all their members to a preemption, or none. `tasks` are those of which it needs a minimum each, by name.
     `raises`: its priority counts where it is above that of its pods, too. It goes before others once it has waited for
     `wait_seconds`; 0: never. `live`: members that succeeded do not count, since the minimum is of those that are left.
+    `queue_priority`: its priority counts in its queue alone, elsewhere as far as it is not above that of its pods.
     """
 
     min_member: int
@@ -156,6 +157,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     raises: bool = False
     wait_seconds: float = 0.0
     live: bool = False
+    queue_priority: bool = False
 
     def priority_of(self, own: int) -> int:
         """At which a pod counts whose own priority is `own`.
@@ -240,7 +242,8 @@ class Workload(msgspec.Struct, frozen=True):
 
     `min_total` counts members that must end up placed, those already bound included; `bound` is how many are.
     A gang group is one workload: `gangs` holds (key, needed) of each gang, needed being how many of its waiting
-    members must be placed at once; `topology` is from the widest level to the narrowest.
+    members must be placed at once; `topology` is from the widest level to the narrowest. `pod_priority` is that of its
+    highest waiting pod where `priority` counts in its queue alone.
     """
 
     key: str
@@ -257,3 +260,9 @@ class Workload(msgspec.Struct, frozen=True):
     preemption_policy: PreemptionPolicy = PreemptionPolicy.LOWER
     topology: tuple[TopologyLevel, ...] = ()
     gangs: tuple[tuple[str, int], ...] = ()
+    pod_priority: int | None = None
+
+    @property
+    def outer_priority(self) -> int:
+        """What counts beside work that is not of its queue."""
+        return self.priority if self.pod_priority is None else min(self.priority, self.pod_priority)

@@ -42,10 +42,10 @@ class SchedulerAnswers:
 
     def pod(self, namespace: str, name: str) -> PodExplanation | None:
         """None where the pod is not known."""
-        record = self._cache.find(namespace, name)
+        record = self._cache.pods.find(namespace, name)
         if record is None:
             return None
-        pod, subject = record.pod, self._cache.subject_of(record.pod)
+        pod, subject = record.pod, self._cache.gangs.subject_of(record.pod)
         own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.spec.unsupported else None
         found = PodExplanation(
             node=pod.spec.node_name,
@@ -82,13 +82,13 @@ class SchedulerAnswers:
     def gang(self, namespace: str, name: str) -> GangExplanation | None:
         """None where neither a PodGroup nor a pod of that name is known."""
         key = f"{namespace}/{name}"
-        if self._cache.gangs.get(key) is None and key not in self._cache.gang_keys():
+        if self._cache.gangs.get(key) is None and key not in self._cache.pods.gang_keys():
             return None
         found, subject = self._gang(key), self._cache.gangs.index.subject(key)
         if not found.waiting:
             return found
-        pending = self._cache.members(key).pending
-        records = [record for pod in pending if (record := self._cache.record(pod.uid)) is not None]
+        pending = self._cache.pods.members(key).pending
+        records = [record for pod in pending if (record := self._cache.pods.record(pod.uid)) is not None]
         return msgspec.structs.replace(
             found,
             queue_position=self._queues.position(subject),
@@ -102,7 +102,7 @@ class SchedulerAnswers:
 
     def gangs(self) -> tuple[GangExplanation, ...]:
         """All gangs by name, without what is asked of one alone."""
-        return tuple(self._gang(key) for key in sorted(self._cache.gang_keys() | self._cache.gangs.keys))
+        return tuple(self._gang(key) for key in sorted(self._cache.pods.gang_keys() | self._cache.gangs.keys))
 
     def settings(self) -> bytes:
         """The settings in force, as JSON; `preemption_enabled_by` names what switched it, `scheduler_config` is how far
@@ -123,7 +123,9 @@ class SchedulerAnswers:
         """One that has no pods yet, or none any more, has its progress alone."""
         found, progress = self._queues.job(namespace, name), self._progress(namespace, name)
         if found is None and progress is not None:
-            found = JobAccount(namespace, name, QueuedJob(f"{progress.kind}/{namespace}/{name}", ROOT_QUEUE))
+            lost = self._cache.work.lost_seconds(f"{namespace}/{name}")
+            job = QueuedJob(f"{progress.kind}/{namespace}/{name}", ROOT_QUEUE)
+            found = JobAccount(namespace, name, job, lost_seconds=lost)
         return found if found is None else msgspec.structs.replace(found, progress=progress)
 
     def nodes(self) -> tuple[NodeExplanation, ...]:
@@ -150,7 +152,7 @@ class SchedulerAnswers:
 
     def _told(self, members: Roster) -> str:
         """The text its waiting pods carry."""
-        records = (self._cache.record(pod.uid) for pod in members.pending)
+        records = (self._cache.pods.record(pod.uid) for pod in members.pending)
         return next(
             (record.condition_message for record in records if record is not None and record.condition_message), ""
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from model.flavor.resource_flavor import SubmissionStanding
 from model.metrics import MetricSample
 from model.queue import Loan, QueueStanding
@@ -20,11 +22,12 @@ from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
+from scheduler.core.preemption.legal import decided_by_books
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News, NewsKind
 from scheduler.core.queueing.order import Ranking
-from scheduler.core.queueing.queue_refusal import QueueRefusal
+from scheduler.core.queueing.queue_refusal import QueueRefusal, none_of_it
 from scheduler.settings import SchedulerSettings
 from scheduler.settings_in_force import SettingsInForce
 from scheduler.steps import queue_standings
@@ -34,7 +37,8 @@ from scheduler.steps.draining import Draining
 from scheduler.steps.flavor_choice import flavors_in
 from scheduler.steps.gang_admission import GangAdmission
 from scheduler.steps.gang_status import GangStatuses
-from scheduler.steps.memo import Memo
+from scheduler.steps.memo import Lacking, Memo
+from scheduler.steps.pod_conditions import says_as_much
 from scheduler.steps.preempting import Preempting
 from scheduler.steps.queue_figures import ended, queue_figures
 from scheduler.steps.queue_quotas import QueueQuotas
@@ -51,13 +55,15 @@ class Cycle:
         self.working: WorkingSnapshot | None = None
         self.settings_in_force = SettingsInForce(settings)
         self._cache = cache
+        cache.starts.policy = settings.estimates
         self.quotas = QueueQuotas(cache, self.backlog, settings.queues)
+        self.backlog.stands = self.quotas.stands
         self._holds = CapacityHolds(cache, self.backlog, self.quotas, settings)
         self._admission = GangAdmission(cache, self.quotas)
         self._statuses = GangStatuses(cache, self._admission.admits, self._admission.in_turn)
         self._waiting = Waiting(cache, self.backlog, self._holds, self._statuses, settings)
         self._binding = Binding(cache, self.backlog)
-        self._draining = Draining(cache)
+        self._draining = Draining(cache, self._holds.preempting.under_way)
         self._aside: set[WorkloadId] = set()
         self._attempts = Attempts()
         self._served: tuple[str, ...] = ()
@@ -75,14 +81,17 @@ class Cycle:
     def turn(self, inbox: Iterable[facts.Fact], now: float) -> Turn:
         """Take in what happened, place what can be placed, and say what is to be written."""
         turn = Turn()
+        self._wake(self._holds.suspended.lapse(now))
         self._drain(turn, inbox, now)  # 1 events into the cache
         turn.add(self._waiting.released(now))
         turn.add(self._waiting.timed_out(now))
         working = self._look(turn, now)  # 2 one immutable snapshot, and the room that is kept in it
         self._admission.begin(now)
         turn.add(self._statuses.admitted())
-        turn.add(self._draining.turn(self.quotas.tree, now))
+        turn.add(self._draining.turn(self.quotas.tree, self.settings.preemption, now))
         self._hold_begun(turn, working, now)
+        # Who is to get the room of those that were told is tried once more before they go.
+        self.backlog.wake(self.preempting.ending(now), News(EVERYTHING))
         ready = self.backlog.ready(now)
         self._attempts.begin(ready, self.settings.turn_limits)
         heads = self.ordered(ready, now)  # 3 who is next
@@ -103,7 +112,7 @@ class Cycle:
 
     def submission_standings(self) -> tuple[SubmissionStanding, ...]:
         """How LocalQueues stand."""
-        return submission_standings(self._cache, self.backlog.candidates)
+        return submission_standings(self._cache, self.backlog.candidates, self.quotas.consumed)
 
     def figures(self) -> Mapping[str, Sequence[MetricSample]]:
         """Of queues, for metrics."""
@@ -115,7 +124,7 @@ class Cycle:
 
     def next_due(self) -> float | None:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
-        sources = (self.backlog, self._waiting, self._holds, self._admission)
+        sources = (self.backlog, self._waiting, self._holds, self._admission, self._draining)
         return min((due for source in sources if (due := source.next_due()) is not None), default=None)
 
     def _ranking(self, now: float) -> Ranking:
@@ -142,9 +151,9 @@ class Cycle:
         for subject in sorted(touched.subjects):
             self._look_at(turn, subject, now)
         self._wake(touched.news)
-        for record in map(self._cache.record, unheard):
+        for record in map(self._cache.pods.record, unheard):
             if record is not None:
-                self.backlog.retell(self._cache.subject_of(record.pod), now)
+                self.backlog.retell(self._cache.gangs.subject_of(record.pod), now)
         for fact in failures:
             if all(decision.subject != fact.subject.text for decision in turn.decisions):
                 turn.add(self._waiting.bind_failed(fact, now))
@@ -189,7 +198,7 @@ class Cycle:
         if waited and subject not in self.backlog.by_subject:
             self._wake(News(NewsKind.JOBS))
         self._wake(self._holds.suspended.settle(subject))
-        if not self._cache.exists(subject):
+        if not self._cache.pods.exists(subject):
             turn.gone.append(subject)
         if subject not in self.backlog.by_subject:
             self._waiting.timeouts.forget(subject)
@@ -220,7 +229,7 @@ class Cycle:
             if candidate.subject in self._aside:
                 continue
             try:
-                self._holds.hold(working, self.quotas.flavored(candidate), now)
+                self._holds.hold(working, self.quotas.flavors.flavored(candidate), now)
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 working.nominate(self._holds.kept(working.snapshot))
@@ -233,11 +242,11 @@ class Cycle:
         for candidate in heads:
             if attempts.spent:
                 break
-            if not attempts.may(candidate):
+            if not attempts.may(candidate) or self.backlog.trails(candidate.subject):
                 continue
             served.setdefault(candidate.governed_by)
             try:
-                waits_on = self._waits_on(memo, candidate, now)
+                waits_on = self._waits_on(turn, memo, candidate, now)
                 placing = None if waits_on else self._try(turn, working, candidate, memo, now)
                 attempts.looked_at(candidate, tried=not waits_on, questions=self.quotas.questions.take())
                 self._aside.discard(candidate.subject)
@@ -252,8 +261,21 @@ class Cycle:
                 # from what the API server says.
                 self._assume(turn, working, candidate, placing, now)
                 self._look_at(turn, candidate.subject, now)
+            self._in_line(memo, candidate, now)
         self._served = tuple(served) or self._served
         turn.more |= attempts.end()
+
+    def _in_line(self, memo: Memo, candidate: Candidate, now: float) -> None:
+        """Those behind it wait on where it was refused as they would be, or they are tried as well."""
+        subject, line = candidate.subject, None
+        if subject in self.backlog.by_subject and self.quotas.in_line(candidate.governed_by):
+            line = memo.line(candidate, self._local_queue(candidate))
+        if line is not None:
+            self.backlog.line_up(subject, line, now)
+        elif self.backlog.leads(subject):
+            behind = self.backlog.release(subject)
+            self._attempts.join(behind)
+            self.quotas.join(behind, self._ranking(now))
 
     def _try(
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float
@@ -261,13 +283,23 @@ class Cycle:
         """Where it goes; None where it waits on, with all that follows from that said and kept, or for a turn that
         makes more plans.
         """
-        asking, candidate = candidate, self.quotas.flavored(candidate)
-        refused = self.quotas.refusal(candidate)
+        asking, candidate = candidate, self.quotas.flavors.flavored(candidate)
+        refused = self._holds.suspended.blocked(candidate) or self.quotas.refusal(candidate)
         if refused is not None:
-            self._refuse(turn, working, candidate, refused, memo, now)
+            lacking = self._refuse(turn, working, candidate, refused, memo, now)
+            if lacking is not None:
+                memo.remember_lacking(asking, self._local_queue(asking), lacking)
             return None
-        candidate = self.quotas.within(candidate)
-        outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
+        within = self.quotas.within(candidate)
+        if not within.uids:
+            part, _ = self._waiting.refused(candidate, none_of_it(candidate.governed_by), None, now)
+            turn.add(part)
+            return None
+        candidate = within
+        if self.settings.queues.admit_by_quota_alone and self._holds.suspended.asks(candidate):
+            self._admit(turn, working, candidate, self._holds.suspended.by_quota(working, candidate), now)
+            return None
+        outcome = self._holds.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
         if isinstance(outcome, Misfit) and flavors_in(candidate):
             candidate, outcome = self._on_other_flavors(working, asking, candidate, outcome)
         if isinstance(outcome, Misfit):
@@ -294,7 +326,7 @@ class Cycle:
         """Where the nodes of its flavours have no room, those of the next ones that its quota has room for."""
         passed = frozenset(flavors_in(candidate))
         while not self.preempting.keeps(candidate.subject):
-            other = self.quotas.flavored(asking, passed)
+            other = self.quotas.flavors.flavored(asking, passed)
             more = frozenset(flavors_in(other))
             if more <= passed or self.quotas.refusal(other) is not None:
                 break
@@ -318,17 +350,29 @@ class Cycle:
     def _end_wait(self, turn: Turn, candidate: Candidate, now: float) -> None:
         """Members above the minimum were not what it waited for."""
         if candidate.needed:
-            record = self._cache.record(candidate.uids[0])
+            record = self._cache.pods.record(candidate.uids[0])
             turn.ended_waits.append(ended(candidate, record.pod if record else None, "scheduled", now))
 
     def _refuse(
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, refusal: QueueRefusal, memo: Memo, now: float
-    ) -> None:
-        """Its queue does not let it be placed; what others borrowed is taken back where that helps."""
-        lacks_quota = refusal.reason is Reason.QUOTA_EXHAUSTED and self.quotas.may_evict(candidate)
+    ) -> Lacking | None:
+        """Its queue does not let it be placed; what others borrowed is taken back where that helps. What came of it,
+        where others like it would fare as it did.
+        """
+        lacks_quota = refusal.reason is Reason.QUOTA_EXHAUSTED and self.quotas.flavors.may_evict(candidate)
         outcome = self._make_room(turn, working, candidate, memo, now, quota=True) if lacks_quota else None
-        if outcome is not None or not lacks_quota:
-            turn.add(self._waiting.refused(candidate, refusal, outcome, now))
+        if outcome is None and lacks_quota:
+            return None
+        if not decided_by_books(outcome, self.settings.preemption):
+            refusal = msgspec.structs.replace(refusal, version=None)
+        part, message = self._waiting.refused(candidate, refusal, outcome, now)
+        turn.add(part)
+        settled = outcome is None or memo.refusal(candidate) is not None
+        return Lacking(refusal, outcome, message, refusal.need) if settled else None
+
+    def _local_queue(self, candidate: Candidate) -> str:
+        record = self._cache.pods.record(candidate.uids[0])
+        return record.pod.spec.local_queue if record is not None else ""
 
     def _make_room(
         self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float, *, quota: bool = False
@@ -346,11 +390,23 @@ class Cycle:
         turn.add(part)
         return outcome
 
-    def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
-        """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""
-        message = memo.message_for(candidate)
-        record = self._cache.record(candidate.uids[0]) if message else None
-        misfit = memo.misfit(candidate) if record is not None and record.condition_message == message else None
+    def _waits_on(self, turn: Turn, memo: Memo, candidate: Candidate, now: float) -> bool:
+        """Whether it fares as one before it in this turn: thousands alike cost next to nothing where they say so
+        already, and little where they are told what has changed.
+        """
+        record = self._cache.pods.record(candidate.uids[0])
+        if record is None:
+            return False
+        lacking = memo.lacking(candidate, record.pod.spec.local_queue)
+        if lacking is not None:
+            if says_as_much(record, lacking.message, now):
+                self._waiting.lacking_as_before(candidate, lacking.need, now)
+            else:
+                turn.add(self._waiting.refused(candidate, lacking.refusal, lacking.outcome, now)[0])
+            return True
+        if not record.condition_message:
+            return False
+        misfit = memo.misfit(candidate) if record.condition_message == memo.message_for(candidate) else None
         if misfit is not None:
             self._waiting.as_before(candidate, misfit, now)
         return misfit is not None

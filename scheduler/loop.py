@@ -161,10 +161,14 @@ class Loop:
         """By the queues there are, never by a name that a pod makes up."""
         queues = self._cycle.quotas.tree.queues
         for plan in turn.plans:
-            self._meter.preempted(len(plan.victims))
+            self._meter.preempted(len(plan.going))
             for queue, reason in losses(plan):
                 labels = queue_label(plan.queue, queues), queue_label(queue, queues)
                 self._meter.job_preempted(*labels, reason)
+        for loss in turn.lost:
+            self._meter.lost_work(queue_label(loss.queue, queues), loss.seconds)
+        for job in sorted({loss.job for loss in turn.lost if loss.unsaved}):
+            self._meter.checkpoint(job, "notice", "missed")
         for wait in turn.ended_waits:
             label = queue_label(wait.queue, queues)
             self._meter.job_ended_waiting(wait.seconds, label, wait.job_type, wait.result)

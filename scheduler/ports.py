@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -11,6 +11,7 @@ from kube.objects import Condition
 from model.decision import Decision
 from model.metrics import MetricSample
 from model.placement import Placement, Scored
+from model.pod.colocation import StandingNotice
 from model.queue import JobAccount, QueueAccount, QueueStanding, QuotaShortage
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
@@ -101,6 +102,16 @@ class PodDeleter(Protocol):
         """
 
 
+class NoticeWriter(Protocol):
+    """Writes on a pod that it is to go, where people and the pod itself see it."""
+
+    async def show(self, pod: NamedObject, notice: StandingNotice) -> None:
+        """The notice takes the place of any before it; done where that uid is gone. Raises KubernetesFault."""
+
+    async def hide(self, pod: NamedObject, notice: StandingNotice) -> None:
+        """That notice goes; done where it does not stand, or another does. Raises KubernetesFault."""
+
+
 class NoticeSender(Protocol):
     """Tells a pod, by the agent of its node, that it is to go; returns at once and never fails."""
 
@@ -175,6 +186,18 @@ class Meter(Protocol):
 
         `names`: all queues there are; what was counted of others is gone, too.
         """
+
+    def lost_work(self, queue: str, seconds: float) -> None:
+        """A pod of the queue was evicted, and lost so much work."""
+
+    def checkpoint(self, job: str, reason: str, status: str) -> None:
+        """A job (`namespace/name`) saved on `notice` or by `interval`: `complete`; or it was told and `missed` it.
+
+        Of the jobs that did so last alone: the name is any text.
+        """
+
+    def job_gone(self, job: str) -> None:
+        """The job is deleted: what was counted by its name is gone, too."""
 
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
         """A job loses pods to one of a queue."""
@@ -273,6 +296,6 @@ class NodeReportSink(Protocol):
 
     def decision(self, node: str, decision: Decision) -> None: ...
 
-    def checkpoint(self, node: str, saved: CheckpointSaved) -> None: ...
+    def checkpoints(self, told: Iterable[tuple[str, CheckpointSaved]]) -> None: ...
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]: ...

@@ -19,7 +19,17 @@ from model.workload import GangTimes, WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.suspended_cache import gang_key
 from scheduler.core.queueing.backoff import delay_seconds
-from scheduler.ports import Announcer, Binder, Clock, Meter, NamedObject, NoticeSender, PodDeleter, StatusWriter
+from scheduler.ports import (
+    Announcer,
+    Binder,
+    Clock,
+    Meter,
+    NamedObject,
+    NoticeSender,
+    NoticeWriter,
+    PodDeleter,
+    StatusWriter,
+)
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.turn import (
     Bind,
@@ -72,6 +82,7 @@ class Outlets(msgspec.Struct, frozen=True):
     evictor: PodDeleter
     announcer: Announcer
     courier: NoticeSender | None = None
+    notices: NoticeWriter | None = None
     leading: Callable[[], bool] = lambda: True
 
 
@@ -84,6 +95,7 @@ class Publisher:
         self._evictor = outlets.evictor
         self._announcer = outlets.announcer
         self._courier = outlets.courier
+        self._shown = outlets.notices
         self.leading = outlets.leading
         self._meter = meter
         self._clock = clock
@@ -98,6 +110,7 @@ class Publisher:
         self._statuses: dict[str, GangStatusWrite] = {}
         self._conditions: dict[tuple[str, str], GangCondition] = {}
         self._evictions: dict[str, Eviction] = {}
+        self._notices: dict[str, Notice] = {}
 
     @property
     def binding(self) -> bool:
@@ -148,7 +161,7 @@ class Publisher:
             self._conditions[condition.key] = condition
             group.create_task(self._write_condition(condition))
         for notice in turn.notices:
-            self._give_notice(notice)
+            self._give_notice(notice, group)
         for uid in turn.spared:
             self._evictions.pop(uid, None)
         for eviction in turn.evictions:
@@ -193,14 +206,42 @@ class Publisher:
         while not self.leading():
             await asyncio.sleep(FENCE_SECONDS)
 
-    def _give_notice(self, notice: Notice) -> None:
-        if self._courier is None:
-            return
-        if notice.deadline_seconds is None:
-            self._courier.withdraw(notice.node, notice.pod.uid)
-        else:
-            sent = PreemptionNotice(notice.pod.uid, notice.deadline_seconds, notice.reason)
-            self._courier.notify(notice.node, sent)
+    def _give_notice(self, notice: Notice, group: asyncio.TaskGroup) -> None:
+        """By the node's agent at once, and on the pod, where the newest word of each pod counts."""
+        uid = notice.pod.uid
+        if self._courier is not None:
+            if notice.withdrawn:
+                self._courier.withdraw(notice.node, uid)
+            else:
+                sent = PreemptionNotice(uid, notice.told.deadline_seconds, notice.told.reason)
+                self._courier.notify(notice.node, sent)
+        if self._shown is not None and notice.shown:
+            if uid not in self._notices:
+                group.create_task(self._write_notices(uid, self._shown))
+            self._notices[uid] = notice
+
+    async def _write_notices(self, uid: str, writer: NoticeWriter) -> None:
+        """Until the newest word about a pod stands on it, or its time is over: then its end says all."""
+        failures, written = 0, None
+        while (notice := self._notices[uid]) is not written:
+            if not notice.withdrawn and self._clock() >= notice.told.deadline_seconds:
+                break
+            try:
+                async with self._write_slots:
+                    await self.led()
+                    if notice.withdrawn:
+                        await writer.hide(notice.pod, notice.told)
+                    else:
+                        await writer.show(notice.pod, notice.told)
+                written = notice
+            except KubernetesFault as fault:
+                failures += 1
+                if failures == 1:
+                    log.warning("notice not written on the pod yet", pod=notice.pod.key, error=str(fault))
+                if _is_refusal(fault) and fault.status not in (409, 429):
+                    break
+                await asyncio.sleep(delay_seconds(failures, self._backoff))
+        del self._notices[uid]
 
     async def _evict(self, eviction: Eviction) -> None:
         """Again until it is done or the pod is spared: room is kept for the preemptor until then."""

@@ -9,11 +9,13 @@ from functools import reduce
 import msgspec
 
 from model.decision import Decision
+from model.estimates.start_estimate import without_estimate
 from model.pod.pod import Pod
 from model.queue import ROOT_QUEUE, JobAccount, QueueAccount, QueuedJob, QuotaShortage, governing
 from model.reason import stage_of
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.saved_work import job_of
 from scheduler.cache.suspended_cache import gang_key
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
@@ -78,13 +80,17 @@ class QueueAnswers:
             members=len(found.pods),
             scheduled=found.scheduled,
             needed=found.needed,
-            message=self._message(found.pods),
+            message=without_estimate(self._message(found.pods)),
             nearest=self.nearest(first) if place else "",
             decision=self._history.newest(first.text),
             preemption=self._history.preemption(first.text) if place else None,
             shortages=self.shortages(first),
             ahead=tuple(self._waiting(item, at) for at, item in ahead[:_MOST_JOBS]),
             ahead_count=len(ahead),
+            start=self._cache.starts.of(first) if place else None,
+            lost_seconds=self._cache.work.lost_seconds(self._job(found, f"{namespace}/{name}")),
+            saved_seconds=min((self._cache.saved.get(pod.uid, 0.0) for pod in found.pods), default=0.0),
+            told_until_seconds=max(map(_told_until, found.pods), default=0.0),
         )
 
     def shortages(self, subject: WorkloadId) -> tuple[QuotaShortage, ...]:
@@ -119,17 +125,17 @@ class QueueAnswers:
         suspended = self._cache.suspended.named(*key.split("/", 1))
         if suspended is not None and not suspended.status.finished:
             return self._gang(WorkloadId.gang(gang_key(suspended.key)))
-        if self._cache.gangs.get(key) is not None or key in self._cache.gang_keys():
+        if self._cache.gangs.get(key) is not None or key in self._cache.pods.gang_keys():
             return self._gang(self._cache.gangs.index.subject(key))
-        owned = self._cache.owned_by(key) or self._cache.made_by(key)
+        owned = self._cache.pods.owned_by(key) or self._cache.pods.made_by(key)
         if owned:
-            subjects = {self._cache.subject_of(pod) for pod in owned}
+            subjects = {self._cache.gangs.subject_of(pod) for pod in owned}
             alone = subjects.pop() if len(subjects) == 1 else None
             return self._gang(alone) if alone and alone.gangs else self._controlled(f"job/{key}", owned)
-        record = self._cache.find(*key.split("/", 1))
+        record = self._cache.pods.find(*key.split("/", 1))
         if record is None:
             return None
-        subject = self._cache.subject_of(record.pod)
+        subject = self._cache.gangs.subject_of(record.pod)
         return self._gang(subject) if subject.gangs else self._controlled(subject.text, (record.pod,))
 
     def _gang(self, subject: WorkloadId) -> NamedJob:
@@ -145,8 +151,12 @@ class QueueAnswers:
     def _controlled(self, name: str, pods: Sequence[Pod]) -> NamedJob:
         """Pods of one controller; those that are no gang are placed one by one."""
         counted = tuple(pod for pod in pods if not pod.terminal)
-        subjects = dict.fromkeys(self._cache.subject_of(pod) for pod in pods)
+        subjects = dict.fromkeys(self._cache.gangs.subject_of(pod) for pod in pods)
         return NamedJob(name, counted, tuple(subjects), sum(bool(pod.spec.node_name) for pod in counted), 1)
+
+    def _job(self, found: NamedJob, asked: str) -> str:
+        """The name by which its losses are known; without pods, the one that was asked for."""
+        return next((job_of(pod, self._cache.gangs.subject_of(pod)) for pod in found.pods), asked)
 
     def _queue_of(self, job: NamedJob) -> str:
         waiting = (self._cycle.backlog.by_subject.get(subject) for subject in job.subjects)
@@ -178,18 +188,23 @@ class QueueAnswers:
     def _pods(self, subject: WorkloadId) -> tuple[Pod, ...]:
         if subject.gangs:
             return tuple(pod for part in self._cache.parts(subject) for pod in part.members.placed)
-        record = self._cache.find(*subject.name.split("/", 1))
+        record = self._cache.pods.find(*subject.name.split("/", 1))
         return (record.pod,) if record is not None else ()
 
     def _message(self, pods: Iterable[Pod]) -> str:
         """The text its waiting pods carry."""
-        waiting = (self._cache.record(pod.uid) for pod in pods if not pod.spec.node_name)
+        waiting = (self._cache.pods.record(pod.uid) for pod in pods if not pod.spec.node_name)
         return next((each.condition_message for each in waiting if each is not None and each.condition_message), "")
 
 
 def queue_of(pod: Pod) -> str:
     """The queue that governs a pod, empty where none does."""
     return governing(pod.spec.queue, online=not pod.colocation.below_prod)
+
+
+def _told_until(pod: Pod) -> float:
+    told = pod.colocation.eviction.standing
+    return told.deadline_seconds if told is not None else 0.0
 
 
 def asked_of(candidate: Candidate) -> Mapping[str, int]:

@@ -19,6 +19,7 @@ from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
 from scheduler.controllers.withdrawal_plan import WithdrawPolicy
+from scheduler.core.estimates.start_book import EstimatePolicy
 from scheduler.core.gangs.release import ReleasePolicy
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.preemption.policy import PreemptionPolicySettings
@@ -100,6 +101,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     jobs: JobPolicy = JobPolicy()
     suspended_jobs: SuspendedPolicy = SuspendedPolicy()
     backoff: BackoffPolicy = BackoffPolicy()
+    estimates: EstimatePolicy = EstimatePolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01
     )

@@ -47,6 +47,7 @@ from scheduler.edge.cluster import (
     KubernetesAnnouncer,
     KubernetesBinder,
     KubernetesEvictor,
+    KubernetesNoticeWriter,
     KubernetesStatusWriter,
     KubernetesWatch,
     scheduler_config,
@@ -65,6 +66,7 @@ from scheduler.link.node_reports import NodeReports
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
+from scheduler.start_estimates import StartEstimates
 from scheduler.steps.queue_figures import queue_label
 
 log = structlog.get_logger()
@@ -151,6 +153,7 @@ class Scheduler:
             settings.plain,
             settings.queues.dialects,
             settings.gang_makers,
+            late_by_creation=settings.suspended_jobs.ready.by_creation,
         )
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
@@ -158,11 +161,13 @@ class Scheduler:
         workloads = WorkloadStatuses(client)
         writer = KubernetesStatusWriter(client, kept.keeps, workloads)
         binder, evictor = KubernetesBinder(client), KubernetesEvictor(client, workloads)
-        outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
+        notices = KubernetesNoticeWriter(client)
+        outlets = Outlets(binder, writer, evictor, announcer, link, notices, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
         recorder.give_way = lambda: publisher.binding
+        self.starts = StartEstimates(cache, cycle, self.clock)
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
-        self.node_reports = NodeReports(cache, self.history, self.clock)
+        self.node_reports = NodeReports(cache, self.history, self.clock, metrics.checkpoint)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.queue_statuses = QueueStatuses(
@@ -188,7 +193,9 @@ class Scheduler:
             self.clock,
             policy=settings.jobs,
             shortest_wait_seconds=settings.ageing.shortest_wait_seconds,
+            holds=settings.suspended_jobs.enabled,
             finished=lambda job, status: self._completed(metrics, completion(job, status)),
+            gone=metrics.job_gone,
         )
         self.suspended = SuspendedJobs(
             client,
@@ -396,6 +403,7 @@ async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine
             scheduler.jobs.run(),
             scheduler.suspended.run(),
             scheduler.unserved.run(),
+            scheduler.starts.run(),
         )
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]
         yield lambda work: tasks.append(group.create_task(work))

@@ -152,23 +152,45 @@ def hello_from_wire(message: link_pb2.Hello) -> AgentHello:
     return AgentHello(message.node, message.agent_version, message.boot_id)
 
 
-def checkpoint_to_wire(saved: CheckpointSaved) -> link_pb2.CheckpointReport:
+def checkpoint_to_wire(saved: CheckpointSaved, now: float = 0.0) -> link_pb2.CheckpointReport:
+    """`now` is Unix time by the clock that the checkpoint's times are of."""
     return link_pb2.CheckpointReport(
         namespace=saved.namespace,
         pod=saved.pod,
         pod_uid=saved.pod_uid,
         saved_at_seconds=saved.saved_at_seconds,
         step=saved.step,
+        begun_at_seconds=saved.begun_seconds,
+        checkpoint=saved.checkpoint,
+        size_bytes=saved.size_bytes,
+        sent_at_seconds=now,
     )
 
 
-def checkpoint_from_wire(message: link_pb2.CheckpointReport) -> CheckpointSaved:
-    """Raises PeerFault where the pod's uid is missing or the time is no positive number."""
+def checkpoint_from_wire(message: link_pb2.CheckpointReport, now: float = 0.0) -> CheckpointSaved:
+    """Times by the clock of `now` (Unix time), where the peer said what its own was.
+
+    Raises PeerFault where the pod's uid is missing, or the times are none in order.
+    """
     if not message.pod_uid:
         raise PeerFault("CheckpointReport.pod_uid", "is empty", "send the pod's metadata.uid")
     if not 0 < message.saved_at_seconds < math.inf:
         raise PeerFault("CheckpointReport.saved_at_seconds", "is not a time", "send Unix seconds")
-    return CheckpointSaved(message.namespace, message.pod, message.pod_uid, message.saved_at_seconds, message.step)
+    if not 0 <= message.begun_at_seconds <= message.saved_at_seconds:
+        raise PeerFault("CheckpointReport.begun_at_seconds", "is not before saved_at_seconds", "send Unix seconds")
+    if not 0 <= message.sent_at_seconds < math.inf:
+        raise PeerFault("CheckpointReport.sent_at_seconds", "is not a time", "send Unix seconds")
+    ahead = message.sent_at_seconds - now if message.sent_at_seconds and now else 0.0
+    return CheckpointSaved(
+        message.namespace,
+        message.pod,
+        message.pod_uid,
+        message.saved_at_seconds - ahead,
+        message.step,
+        message.begun_at_seconds and message.begun_at_seconds - ahead,
+        message.checkpoint,
+        message.size_bytes,
+    )
 
 
 def cost_to_wire(cost: EvictionCost) -> link_pb2.EvictionCost:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.decision import Decision
+from model.estimates.start_estimate import EstimateBasis, ExpectedEnd, StartEstimate
 from model.fault import PeerFault
 from model.queue import (
     Cell,
@@ -244,6 +245,10 @@ def job_to_wire(account: JobAccount) -> scheduler_pb2.ExplainJobResponse:
         ahead=[_job_to_wire(job) for job in account.ahead],
         ahead_count=account.ahead_count,
         progress=None if account.progress is None else progress_to_wire(account.progress),
+        start=None if account.start is None else start_to_wire(account.start),
+        lost_seconds=account.lost_seconds,
+        saved_seconds=account.saved_seconds,
+        told_until_seconds=account.told_until_seconds,
     )
 
 
@@ -265,7 +270,54 @@ def job_from_wire(message: scheduler_pb2.ExplainJobResponse) -> JobAccount:
         ahead=tuple(_job_from_wire(job) for job in message.ahead),
         ahead_count=message.ahead_count,
         progress=progress_from_wire(message.progress) if message.HasField("progress") else None,
+        start=start_from_wire(message.start) if message.HasField("start") else None,
+        lost_seconds=message.lost_seconds,
+        saved_seconds=message.saved_seconds,
+        told_until_seconds=message.told_until_seconds,
     )
+
+
+def start_to_wire(estimate: StartEstimate) -> scheduler_pb2.StartEstimate:
+    return scheduler_pb2.StartEstimate(
+        start_seconds=estimate.start_seconds,
+        earliest_seconds=estimate.earliest_seconds,
+        latest_seconds=estimate.latest_seconds,
+        basis=estimate.basis.value,
+        ends=[
+            scheduler_pb2.ExpectedEnd(
+                name=each.name,
+                end_seconds=each.end_seconds,
+                basis=each.basis.value,
+                runs=_small(each.runs),
+                of=each.of,
+            )
+            for each in estimate.ends
+        ],
+        why=estimate.why,
+        made_seconds=estimate.made_seconds,
+    )
+
+
+def start_from_wire(message: scheduler_pb2.StartEstimate) -> StartEstimate:
+    """Raises PeerFault for a basis that this version does not know."""
+    return StartEstimate(
+        _maybe(message, "start_seconds"),
+        message.earliest_seconds,
+        message.latest_seconds,
+        _basis(message.basis),
+        tuple(
+            ExpectedEnd(each.name, each.end_seconds, _basis(each.basis), each.runs, each.of) for each in message.ends
+        ),
+        message.why,
+        message.made_seconds,
+    )
+
+
+def _basis(text: str) -> EstimateBasis:
+    try:
+        return EstimateBasis(text)
+    except ValueError as error:
+        raise PeerFault("StartEstimate", str(error), "run the same version on both sides") from error
 
 
 def progress_to_wire(progress: JobProgress) -> scheduler_pb2.JobProgress:

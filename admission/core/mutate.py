@@ -1,4 +1,4 @@
-"""Mutation of a created pod: profiles that select it, lent resources, and the annotation about them.
+"""Mutation of a created pod: profiles that select it, lent resources and the annotation about them, its socket.
 
 Source: Koordinator pkg/webhook/pod/mutating; docs/adr/0019-admission.md says where this differs.
 """
@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from admission.core.applying import Merge, NotApplicable, applied
 from admission.core.podfields import Document, Pod, annotations_of, labels_of, with_metadata
+from admission.core.podsocket import with_socket
 from admission.core.resourcespec import with_resource_spec
 from admission.core.rewriting import NoLentForm, rewritten
 from model.priority import PriorityClass
@@ -79,7 +80,7 @@ def created(pod: Pod, facts: PodFacts, policy: MutationPolicy, merge: Merge) -> 
     except (NotApplicable, NoLentForm) as refusal:
         return Mutation(dict(pod), tuple(run.steps), str(refusal))
     result = with_resource_spec(run.pod) if policy.resource_spec else run.pod
-    return Mutation(result, tuple(run.steps))
+    return Mutation(with_socket(result), tuple(run.steps))
 
 
 class _Run:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from model.queue import ROOT_QUEUE, Cell, Queue, QuotaCell
+from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, Cell, Queue, QuotaCell
 from model.resources import amount_text
 
 _SHOWN = 3
@@ -46,6 +46,13 @@ _GUARDED: Mapping[str, Callable[[QuotaCell], int | None]] = {
 }
 
 
+_NAMED: Mapping[str, Callable[[Queue], tuple[str, ...]]] = {
+    "spec.borrowing.allowedQueues": lambda queue: queue.lenders,
+    "spec.preemption.allowPreemptFrom": lambda queue: queue.preemption.preemptors,
+}
+"""Other queues that ours may name; those of other APIs name none."""
+
+
 def refusals(where: str, new: Queue, known: Mapping[str, KnownQueue], words: QueueWords) -> tuple[str, ...]:
     """What is wrong with a queue as it is to be stored; `known` are the queues there are, by name."""
     others = {name: each for name, each in known.items() if name != new.name}
@@ -73,6 +80,10 @@ def warnings(where: str, new: Queue, known: Mapping[str, KnownQueue], words: Que
             most, has = amount_text(cell.maximum, resource), amount_text(used, resource)
             told = f"{where}: {words.maximum}.{resource} is {most}, less than the {has} in use"
             found.append(f"{told}: what runs stays, and nothing more starts until enough of it ended")
+    for field, names in _NAMED.items():
+        unknown = [name for name in names(new) if name not in known and name not in (new.name, DEFAULT_QUEUE)]
+        if unknown:
+            found.append(f"{where}: {field}: no such {_listed(unknown)}; create what is meant, or name another")
     first = parent is not None and not any(each.queue.parent == new.parent for each in known.values())
     if first and parent is not None and (parent.running or parent.waiting):
         told = f"{where}: {words.parent} {new.parent} has {_jobs(parent)} of its own"

@@ -34,7 +34,7 @@ from agent.core.observe.files import (
 from agent.core.observe.knobs import PERIOD_US
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
-from agent.core.observe.parse import kernel_memory, refaults
+from agent.core.observe.parse import kernel_caches, kernel_memory, refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -139,6 +139,7 @@ class _Row:
             disk=self.disk,
             charge_bytes=charge,
             kernel_bytes=self._kernel_bytes(*memory),
+            kernel_caches_bytes=self._kernel_caches(),
         )
 
     def _kernel_bytes(self, anonymous: int, cache: int) -> int:
@@ -146,6 +147,10 @@ class _Row:
         if self.memory.cadence is not Cadence.WHEN_MOVED or not self.level_then:
             return 0
         return kernel_memory(self.memory.text or b"", self.level_then, anonymous, cache)
+
+    def _kernel_caches(self) -> int:
+        """The same."""
+        return kernel_caches(self.memory.text or b"") if self.memory.cadence is Cadence.WHEN_MOVED else 0
 
 
 class CgroupReader:

@@ -1,9 +1,8 @@
-"""gRPC answers about this node: AgentDiagnostics on loopback and the unix socket, Checkpoints on the socket only."""
+"""gRPC answers about this node: AgentDiagnostics on loopback and the unix socket."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,11 @@ from agent.ports import TickResult
 from agent.report.sources import AnswerSources
 from agent.settings import Mode, require_loopback
 from kube.grpc_server import Listener, loopback_server, socket_server
-from model.fault import PeerFault
 from model.pod.pod import Pod
-from model.report import CheckpointSaved, PreemptionNotice, Usage
+from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from wire import codec
-from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
+from wire.v1 import agent_pb2, agent_pb2_grpc, decision_pb2
 
 _OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
 _SETTLE_TRIES = 20
@@ -180,69 +178,8 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         )
 
 
-class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
-    """For training code on this node. The pod must run here; its bound token proves more once tokens exist."""
-
-    name = "sublet.v1.Checkpoints"
-
-    def __init__(self, sources: AnswerSources) -> None:
-        self._from = sources
-        self._waiting: dict[str, set[asyncio.Queue[PreemptionNotice]]] = {}
-        self._open_notices: dict[str, PreemptionNotice] = {}
-
-    def register(self, server: Any) -> None:
-        checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(self, server)
-
-    def notify(self, notice: PreemptionNotice) -> None:
-        """Callers that wait are told now, those that ask before the deadline then."""
-        now = time.time()
-        self._open_notices = {uid: told for uid, told in self._open_notices.items() if told.deadline_seconds > now}
-        self._open_notices[notice.pod_uid] = notice
-        for queue in self._waiting.get(notice.pod_uid, ()):
-            queue.put_nowait(notice)
-
-    def withdraw(self, pod_uid: str) -> None:
-        """Callers from here on are told nothing; one that was told already has saved a checkpoint too many."""
-        self._open_notices.pop(pod_uid, None)
-
-    async def Report(self, request: link_pb2.CheckpointReport, context: Any) -> checkpoints_pb2.CheckpointReceipt:
-        try:
-            saved = codec.checkpoint_from_wire(request)
-        except PeerFault as fault:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
-            raise AssertionError from fault
-        pod = await self._pod(saved.pod_uid, context)
-        self._from.checkpoint(CheckpointSaved(pod.namespace, pod.name, pod.uid, saved.saved_at_seconds, saved.step))
-        return checkpoints_pb2.CheckpointReceipt()
-
-    async def AwaitPreemption(
-        self, request: checkpoints_pb2.AwaitPreemptionRequest, context: Any
-    ) -> AsyncIterator[link_pb2.PreemptionNotice]:
-        pod = await self._pod(request.pod_uid, context)
-        queue: asyncio.Queue[PreemptionNotice] = asyncio.Queue()
-        waiting = self._waiting.setdefault(pod.uid, set())
-        waiting.add(queue)
-        notice = self._open_notices.get(pod.uid)
-        if notice is not None and notice.deadline_seconds > time.time():
-            queue.put_nowait(notice)
-        try:
-            yield codec.notice_to_wire(await queue.get())
-        finally:
-            waiting.discard(queue)
-            if not waiting:
-                self._waiting.pop(pod.uid, None)
-
-    async def _pod(self, uid: str, context: Any) -> Pod:
-        result = self._from.status.newest
-        for pod in (result.facts.pods or ()) if result else ():
-            if pod.uid == uid and not pod.terminal:
-                return pod
-        await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"no running pod of this node has uid {uid!r}")
-        raise AssertionError
-
-
 class DiagnosticsServers:
-    """Two listeners: the unix socket (0600) for users and training code, loopback for users.
+    """Two listeners for users: the unix socket (0600), and loopback.
 
     Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE. More calls at
     once than a listener has room for are answered RESOURCE_EXHAUSTED.
@@ -254,12 +191,11 @@ class DiagnosticsServers:
         self._listen = listen
         self._socket = socket
         self._diagnostics = AgentDiagnostics(sources)
-        self.checkpoints = Checkpoints(sources)
         self._listeners: list[Listener] = []
 
     async def start(self) -> None:
         """Serve on the socket. Raises CannotListen."""
-        await self._begin(await socket_server(self._socket, (self._diagnostics, self.checkpoints)))
+        await self._begin(await socket_server(self._socket, (self._diagnostics,)))
 
     async def listen(self) -> str:
         """Serve on loopback, too; the address in use, or NOWHERE. Raises CannotListen."""

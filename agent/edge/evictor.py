@@ -27,9 +27,11 @@ from agent.core.evict.messages import ANNOTATION, annotation, kill_message, node
 from agent.core.evict.request_queue import LONGEST_SECONDS, QueuedRequest, RequestQueue
 from agent.core.limit.watch import Kill
 from kube.client import KubeClient, PatchKind, path_of
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE, notice_text, withdrawal
 from kube.events import EventRecorder, ObjectRef
 from model.explain import sentence
 from model.fault import KubernetesFault
+from model.pod.colocation import StandingNotice
 from model.reason import Reason, words
 from model.report import PreemptionNotice
 
@@ -41,20 +43,21 @@ _ANNOTATION_SECONDS = 3.0
 """An eviction waits no longer for words about it, which a webhook may keep from being answered."""
 _KEPT_OUTCOMES = 256
 _KEPT_WORDS = 1024
-_TOLD = (OutcomeKind.NOTIFIED, OutcomeKind.EVICTED, OutcomeKind.BLOCKED)
+_TOLD = (OutcomeKind.NOTIFIED, OutcomeKind.EVICTED, OutcomeKind.BLOCKED, OutcomeKind.SPARED)
 _KILLED, _DRY = "killed", "dry_run"
 
 
 class EvictorContext(msgspec.Struct, frozen=True):
     """What the evictor needs beside the API server.
 
-    `notify` hands a notice to whoever waits in the pod; `save` has the record on the disk when it returns, or raises
-    OSError, and is called in a thread of its own.
+    `notify` tells the pod over its socket, `withdraw` (uid) takes that back; `save` has the record on the
+    disk when it returns, or raises OSError, and is called in a thread of its own.
     """
 
     events: EventRecorder
     node: Callable[[], ObjectRef]
     notify: Callable[[PreemptionNotice], None]
+    withdraw: Callable[[str], None]
     save: Callable[[EvictionRecord], None]
     seconds: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -106,6 +109,8 @@ class ApiEvictor:
         self._record = record
         for request in requests:
             self._notices.withdraw(request.uid)
+            if request.kind is EvictionRequestKind.SPARE:
+                self._around.withdraw(request.uid)
             self._put(request, self._notices if request.kind is EvictionRequestKind.NOTIFY else self._queue)
         if requests or record != self._saved:
             self._wake.set()
@@ -117,10 +122,15 @@ class ApiEvictor:
         self._checkpointed.clear()
         return taken
 
-    def checkpointed(self, uid: str) -> None:
-        """The pod has reported a checkpoint; of interest where it was told to go. Once a tick is enough."""
+    def checkpointed(self, uid: str, state_seconds: float) -> None:
+        """The pod has reported a checkpoint of its state at that time (Unix seconds); once a tick is enough.
+
+        Of interest where the pod was told to go before: what it lost since an older state it is to save yet.
+        """
         victim = self._record.pending.get(uid)
         if victim is None or victim.notified_until_seconds is None or uid in self._checkpointed:
+            return
+        if state_seconds < victim.since_seconds:
             return
         self._checkpointed.add(uid)
         self._outcomes.append(EvictionOutcome(uid, OutcomeKind.CHECKPOINTED, self._around.seconds()))
@@ -169,7 +179,7 @@ class ApiEvictor:
             self._give_up(request, text)
 
     def _tell_notices(self) -> None:
-        """By the node's own socket at once; annotation and Event follow when the API server can be reached."""
+        """By the pod's own socket at once; annotation and Event follow when the API server can be reached."""
         for request in self._notices.clear():
             deadline = request.decision.at_seconds if request.deadline_seconds is None else request.deadline_seconds
             self._around.notify(PreemptionNotice(request.uid, deadline, words(request.decision.reason)))
@@ -199,6 +209,10 @@ class ApiEvictor:
     async def _carry_out(self, waiting: QueuedRequest) -> None:
         request = waiting.request
         try:
+            if request.kind is EvictionRequestKind.SPARE:
+                await self._correct(request, OutcomeKind.SPARED)
+                self._finish(request, OutcomeKind.SPARED)
+                return
             await self._explain(request)
             if request.kind is EvictionRequestKind.EVICT:
                 await self._evict(request)
@@ -221,8 +235,25 @@ class ApiEvictor:
 
     async def _annotate(self, request: EvictionRequest, outcome: OutcomeKind | None = None) -> None:
         """With the uid in the patch a pod of the same name that was made since is refused, not touched."""
-        body = {"metadata": {"uid": request.uid, "annotations": {ANNOTATION: annotation(request, outcome)}}}
+        annotations = {ANNOTATION: annotation(request, outcome)}
+        if request.kind is EvictionRequestKind.NOTIFY and outcome is None and request.notice is not None:
+            annotations[ANNOTATION_STANDING_NOTICE] = notice_text(self._signed(request.notice))
+        body = {"metadata": {"uid": request.uid, "annotations": annotations}}
         await self._send("PATCH", request, "", body, PatchKind.MERGE.value, _ANNOTATION_SECONDS)
+
+    def _signed(self, notice: StandingNotice) -> StandingNotice:
+        return msgspec.structs.replace(notice, by=f"agent of node {self._around.node().name}")
+
+    async def _hide(self, request: EvictionRequest) -> None:
+        """The pod is told no more; a notice of another, such as the scheduler's, stays."""
+        if request.notice is None:
+            return
+        try:
+            body = withdrawal(self._signed(request.notice), request.uid)
+            await self._send("PATCH", request, "", body, PatchKind.JSON.value, _ANNOTATION_SECONDS)
+        except KubernetesFault as fault:
+            if fault.status not in (404, 422):
+                raise
 
     async def _evict(self, request: EvictionRequest) -> None:
         options: dict[str, Any] = {"preconditions": {"uid": request.uid}}
@@ -255,8 +286,9 @@ class ApiEvictor:
             await self._correct(request, kind)
 
     async def _correct(self, request: EvictionRequest, outcome: OutcomeKind) -> None:
-        """The annotation of a pod that lives on says so."""
+        """The annotations of a pod that lives on say so."""
         try:
+            await self._hide(request)
             await self._annotate(request, outcome)
         except KubernetesFault as fault:
             log.info("annotation not corrected", pod=f"{request.namespace}/{request.name}", error=str(fault))

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import structlog
@@ -25,6 +26,8 @@ log = structlog.get_logger()
 _BOUND_SECONDS = 0.005
 _V1_HIERARCHY = "memory"
 _MOST_FOLDERS = 256
+_MOST_THREADS = 8
+"""Of a process that is told to be at the top: all but its first that are listed live."""
 _PF_KTHREAD = 0x0020_0000
 """include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
 
@@ -54,8 +57,10 @@ class Killer:
             self.refused += 1
             log.error("not killed: no cgroup below best effort", cgroup=cgroup, best_effort=self._below)
             return 0
-        reached = self._kill_whole(cgroup)
-        return self._kill_one_by_one(cgroup) if reached is None else reached
+        whole = self._kill_whole(cgroup)
+        # A process whose first thread has ended is not reached by that: kill(2) finds another of its threads.
+        each = self._kill_one_by_one(cgroup)
+        return each if whole is None else whole
 
     def processes(self, cgroup: str) -> frozenset[int]:
         """Processes in it, at all depths; a dying one stays there until its memory is given back."""
@@ -139,12 +144,27 @@ class Killer:
         return {process for process in processes if _is_in(self._cgroup_of(process, self._hierarchy), cgroup)}
 
     def _cgroup_of(self, process: int, hierarchy: str) -> str:
-        """Of a v1 hierarchy, or of v2's ("0::/path"); empty where it cannot be told."""
+        """Of a v1 hierarchy, or of v2's ("0::/path"); empty where it cannot be told.
+
+        A process whose first thread has ended is told to be at the top, though its other threads are where they were.
+        """
+        found = self._told(self._proc / str(process), hierarchy)
+        if found != "/":
+            return found
         try:
-            text = os.fsdecode((self._proc / str(process) / "cgroup").read_bytes())
+            with os.scandir(self._proc / str(process) / "task") as entries:
+                threads = [Path(entry.path) for entry in islice(entries, _MOST_THREADS)]
+        except OSError:
+            return found
+        return next((path for thread in threads if (path := self._told(thread, hierarchy)) not in ("", "/")), found)
+
+    def _told(self, task: Path, hierarchy: str) -> str:
+        try:
+            text = os.fsdecode((task / "cgroup").read_bytes())
         except OSError:
             return ""
-        for line in text.splitlines():
+        # A name of a cgroup may have any other sign that Python would end a line at.
+        for line in text.split("\n"):
             _, controllers, path = (*line.split(":", 2), "", "")[:3]
             if hierarchy in controllers.split(","):
                 return path

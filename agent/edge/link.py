@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ _LONGEST_DELAY_SECONDS = 15.0
 _STEADY_SECONDS = 30.0
 """A link that lasted so long and was ended in order is taken up again at once; it was ended because of its age."""
 _QUEUE = 256
+_MOST_CHECKPOINTS = 4096
 _LEADER_KEY = "sublet-leader"
 _ADDRESS = re.compile(r"[0-9A-Za-z.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
 STATUS_LOST = "Internal error from Core"
@@ -77,6 +79,7 @@ class LinkClient:
         self._sent: NodeReport | None = None
         self._newest: NodeReport | None = None
         self._outgoing: deque[link_pb2.NodeMessage] = deque(maxlen=_QUEUE)
+        self._checkpoints: dict[str, CheckpointSaved] = {}
         self._wake = asyncio.Event()
         self._sequence = 0
         self.connected = False
@@ -93,8 +96,11 @@ class LinkClient:
             self._wake.set()
 
     def checkpoint(self, saved: CheckpointSaved) -> None:
-        """Pass on what a training process reported; kept until the link is up, within the queue's bound."""
-        self._outgoing.append(link_pb2.NodeMessage(checkpoint=codec.checkpoint_to_wire(saved)))
+        """Pass on what a pod reported; the newest of each is kept until the link is up."""
+        self._checkpoints.pop(saved.pod_uid, None)
+        self._checkpoints[saved.pod_uid] = saved
+        if len(self._checkpoints) > _MOST_CHECKPOINTS:
+            del self._checkpoints[next(iter(self._checkpoints))]
         self._wake.set()
 
     async def run(self) -> None:
@@ -173,8 +179,13 @@ class LinkClient:
                 await stream.write(self._numbered(message))
                 if self._outgoing and self._outgoing[0] is message:
                     self._outgoing.popleft()
+            for saved in tuple(self._checkpoints.values()):
+                checkpoint = codec.checkpoint_to_wire(saved, time.time())
+                await stream.write(self._numbered(link_pb2.NodeMessage(checkpoint=checkpoint)))
+                if self._checkpoints.get(saved.pod_uid) is saved:
+                    del self._checkpoints[saved.pod_uid]
             self._wake.clear()
-            if not self._outgoing and self._newest is None:
+            if not self._outgoing and not self._checkpoints and self._newest is None:
                 await self._wake.wait()
 
     def _numbered(self, message: link_pb2.NodeMessage) -> link_pb2.NodeMessage:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from agent.core.observe.files import FILES, FileKind, FilePart
 from agent.core.observe.layout import Layout
 from agent.core.observe.parse import counter, meminfo
 from agent.files.openfile import OpenFile
+from agent.files.pinnedcaches import PinnedCaches
+
+T = TypeVar("T")
 
 _MEMINFO_BYTES = 4096
 
 
 class MemoryLevels:
-    """`root` is where cgroups are mounted, `proc` holds meminfo."""
+    """`root` is where cgroups are mounted, `proc` holds meminfo, `sys` tells of the kernel's caches."""
 
-    def __init__(self, root: Path, layout: Layout, proc: Path) -> None:
+    def __init__(self, root: Path, layout: Layout, proc: Path, sys: Path) -> None:
         kinds = {kind.part: kind for kind in FILES[layout.version]}
         charge, stat = kinds[FilePart.LEVEL], kinds[FilePart.MEMORY]
         self._tree, self._level, self._memory = root / charge.controller, charge, stat
         self._meminfo = OpenFile(str(proc / "meminfo"), _MEMINFO_BYTES)
+        self._pinned = PinnedCaches(proc, sys)
         self._charge, self._stat = self._file(layout.root, charge), self._file(layout.root, stat)
         self.unreadable = 0
 
     def available(self) -> int | None:
-        """MemAvailable, bytes."""
-        return self._read(self._meminfo, lambda text: meminfo(text)[1])
+        """MemAvailable without what cannot be dropped after all, bytes."""
+        return self._read(self._meminfo, lambda text: max(meminfo(text)[1] - self._pinned.read(text), 0))
 
     def kubepods_charge(self) -> int | None:
         """All memory of all pods, page cache included, bytes."""
@@ -43,7 +48,7 @@ class MemoryLevels:
         return None if charge is None or cache is None else max(charge - cache, 0)
 
     def close(self) -> None:
-        for file in (self._meminfo, self._charge, self._stat):
+        for file in (self._meminfo, self._pinned, self._charge, self._stat):
             file.close()
 
     def _file(self, cgroup: str, kind: FileKind) -> OpenFile:
@@ -56,7 +61,7 @@ class MemoryLevels:
         finally:
             file.close()
 
-    def _read(self, file: OpenFile, parse: Callable[[bytes], int]) -> int | None:
+    def _read(self, file: OpenFile, parse: Callable[[bytes], T]) -> T | None:
         try:
             return parse(file.read())
         except (OSError, ValueError):

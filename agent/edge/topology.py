@@ -86,8 +86,11 @@ class TopologyReader:
 
     def _given_away(self, isolated: Iterable[int]) -> tuple[tuple[PodCpus, ...], KubeletPolicy]:
         """What a state that cannot be read says is what it said last; at the start, that every Guaranteed pod has its
-        own, which lends least. Isolated CPUs that nobody works on count as used already."""
+        own, which lends least. So it is of one that was removed: people do that before a kubelet starts with another
+        policy, and its pods keep their CPUs meanwhile. Isolated CPUs that nobody works on count as used already."""
         self._state_read = _identity(self._kubelet_state)
+        if not self._state_read and self._last is not None:
+            return self._last.given_away, self._last.policy
         state = kubelet_cpus(self._kubelet_state, ())
         if isinstance(state, Missing):
             self._state_read = ()

@@ -71,6 +71,7 @@ class SampleChange(msgspec.Struct, frozen=True, tag="cgroup", omit_defaults=True
     disk: DiskBytes | UnsetType | None = UNSET
     charge_bytes: int | UnsetType | None = UNSET
     kernel_bytes: int | UnsetType = UNSET
+    kernel_caches_bytes: int | UnsetType = UNSET
 
 
 _Samples = dict[str, SampleChange | Missing]

@@ -23,6 +23,8 @@ class Counters(msgspec.Struct, frozen=True):
     sink_failures: Callable[[], Iterable[tuple[str, int]]]
     journal_lost: Callable[[], int]
     listen_failures: Callable[[], Iterable[tuple[str, int]]]
+    pod_sockets: Callable[[], int]
+    pod_socket_refusals: Callable[[], int]
     brake_cuts: Callable[[], int]
     brake_unreadable: Callable[[], int]
     brake_mechanisms: Callable[[], Iterable[str]]
@@ -63,6 +65,8 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
     yield "journal_lost_ticks_total", MetricSample(counters.journal_lost())
     for port, failures in counters.listen_failures():
         yield "listen_failures_total", MetricSample(failures, (port,))
+    yield "checkpoint_sockets", MetricSample(counters.pod_sockets())
+    yield "checkpoint_socket_refusals_total", MetricSample(counters.pod_socket_refusals())
     yield "brake_cuts_total", MetricSample(counters.brake_cuts())
     yield "brake_unreadable_total", MetricSample(counters.brake_unreadable())
     yield "brake_failed_cuts_total", MetricSample(counters.failed_cuts())

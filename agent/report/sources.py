@@ -14,7 +14,6 @@ from agent.report.status import AgentStatus
 from agent.settings import AgentSettings
 from model.decision import Decision
 from model.metrics import MetricSample
-from model.report import CheckpointSaved
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
@@ -32,7 +31,6 @@ class AnswerSources(msgspec.Struct, frozen=True):
     brake_mechanisms: Callable[[], tuple[str, ...]]
     wakes: Callable[[], Mapping[str, int]]
     cgroups: str
-    checkpoint: Callable[[CheckpointSaved], None]
     published: Callable[[], tuple[Decision, ...]]
 
 

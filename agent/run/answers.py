@@ -14,7 +14,6 @@ from agent.run.optional_parts import OptionalSink, OptionalTask
 from agent.settings import AgentSettings
 from agent.version import VERSION
 from model.metrics import MetricSample
-from model.report import CheckpointSaved
 
 if TYPE_CHECKING:
     from agent.edge.link import LinkClient
@@ -77,7 +76,6 @@ class AgentAnswers:
             brake_mechanisms=lambda: brake.mechanisms,
             wakes=lambda: brake.wakes,
             cgroups=f"v{layout.version}, driver {layout.driver.value}, {layout.root}",
-            checkpoint=self._checkpoint,
             published=lambda: edges.publisher.published,
         )
 
@@ -89,6 +87,8 @@ class AgentAnswers:
             sink_failures=lambda: [(sink.name, sink.failures) for sink in self.sinks],
             journal_lost=self.journal_lost,
             listen_failures=lambda: self.services.listen_failures if self.services is not None else (),
+            pod_sockets=lambda: edges.pod_sockets.folders,
+            pod_socket_refusals=lambda: edges.pod_sockets.refused,
             brake_cuts=lambda: brake.total,
             brake_unreadable=lambda: brake.unreadable,
             brake_mechanisms=lambda: brake.mechanisms,
@@ -109,8 +109,3 @@ class AgentAnswers:
 
     def _link_connected(self) -> bool:
         return self.link is not None and self.link.connected
-
-    def _checkpoint(self, saved: CheckpointSaved) -> None:
-        self._edges.evictor.checkpointed(saved.pod_uid)
-        if self.link is not None:
-            self.link.checkpoint(saved)

@@ -33,7 +33,7 @@ from agent.settings import AgentSettings, Mode
 from agent.tick import Tick, TickState
 from model.fault import ConfigurationFault, KubernetesFault
 from model.reason import Reason, words
-from model.report import EvictionCost, PreemptionNotice
+from model.report import CheckpointSaved, EvictionCost
 
 if TYPE_CHECKING:
     from agent.run.services import AgentServices
@@ -54,7 +54,7 @@ class RunningAgent:
         self._observing = settings.mode is Mode.OBSERVE
         if self._observing:
             _tell_what_stays(lasting.state)
-        callbacks = AgentCallbacks(lambda: self._tick_loop.wake(), self._costs, self._notify)
+        callbacks = AgentCallbacks(lambda: self._tick_loop.wake(), self._costs, self._saved)
         self._edges = Edges(lasting, settings, callbacks, stack, observing=self._observing)
         self._status, self._feed = AgentStatus(settings.tick_seconds), DecisionFeed()
         self._answers = AgentAnswers(
@@ -115,7 +115,11 @@ class RunningAgent:
         await self._lasting.client.open()
         # In a thread: a tick may be due while it is loaded.
         services = (await asyncio.to_thread(_services))(
-            self._options, self._lasting.client, self._answers.sources(), observing=self._observing
+            self._options,
+            self._lasting.client,
+            self._answers.sources(),
+            self._edges.pod_sockets,
+            observing=self._observing,
         )
         self._answers.services = services
         stack.push_async_callback(services.stop)
@@ -164,6 +168,7 @@ class RunningAgent:
             "link": LinkSink(lambda: answers.link) if self._options.scheduler and not self._observing else None,
             "journal": self._journal,
             "thawer": edges.thawer,
+            "pod_sockets": None if self._observing else edges.pod_sockets,
             "leftover_offer": edges.leftover_offer,
         }
         return tuple(OptionalSink(name, sink) for name, sink in sinks.items() if sink is not None)
@@ -180,6 +185,7 @@ class RunningAgent:
         }
         if not self._observing:
             tasks |= {"events": edges.events.run, "zones": edges.zones.run, "evictions": edges.evictor.run}
+            tasks["pod_sockets"] = edges.pod_sockets.run
         if edges.leftover_offer is not None:
             tasks["leftover_offer"] = edges.leftover_offer.run
         if services.link is not None:
@@ -218,10 +224,11 @@ class RunningAgent:
         link = self._answers.link
         return link.costs if link is not None and link.connected else {}
 
-    def _notify(self, notice: PreemptionNotice) -> None:
-        # Evictions begin once others are served.
-        assert self._answers.services is not None
-        self._answers.services.notify(notice)
+    def _saved(self, saved: CheckpointSaved) -> None:
+        """A pod has reported a checkpoint."""
+        self._edges.evictor.checkpointed(saved.pod_uid, saved.state_seconds)
+        if (link := self._answers.link) is not None:
+            link.checkpoint(saved)
 
 
 def _tell_what_stays(state: StateFile) -> None:

@@ -7,11 +7,13 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.core.evict.pod_notices import NoticeOrigin
 from agent.core.observe.layout import Layout
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
 from agent.edge.evictor import ApiEvictor, EvictorContext
 from agent.edge.network import NetworkEdge, PodNetworks
+from agent.edge.podsockets import PodSockets, SocketPlaces
 from agent.edge.processes import processes
 from agent.edge.publisher import NodePublisher
 from agent.edge.thawer import Thawer
@@ -27,7 +29,7 @@ from agent.settings import AgentSettings
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from model.condition import ConditionType
-from model.report import EvictionCost, PreemptionNotice
+from model.report import CheckpointSaved, EvictionCost
 
 if TYPE_CHECKING:
     from agent.edge.kubelet import KubeletPods
@@ -46,11 +48,11 @@ class ProcessContext(NamedTuple):
 
 
 class AgentCallbacks(NamedTuple):
-    """What edges ask of the agent they belong to: to tick at once, what an eviction would cost, to tell a pod."""
+    """What edges ask of the agent they belong to: to tick at once, what an eviction would cost, to hear of a save."""
 
     wake: Callable[[], None]
     costs: Callable[[], Mapping[str, EvictionCost]]
-    notify: Callable[[PreemptionNotice], None]
+    saved: Callable[[CheckpointSaved], None]
 
 
 class Edges:
@@ -107,7 +109,20 @@ class Edges:
             lambda: self.machine.cpu_info,
             lambda pods: kubelet_cpus(options.cpu_manager_state, pods),
         )
-        context = EvictorContext(self.events, lambda: self.cluster.node_ref, agent.notify, state.keep)
+        self.pod_sockets = PodSockets(
+            SocketPlaces(options.kubelet_pods, self.machine.tree),
+            lambda: self.cluster.facts().pods,
+            self.machine.discovery.pods,
+            agent.saved,
+            state.evictions.pending,
+        )
+        context = EvictorContext(
+            self.events,
+            lambda: self.cluster.node_ref,
+            lambda notice: self.pod_sockets.notify(NoticeOrigin.AGENT, notice),
+            lambda uid: self.pod_sockets.withdraw(NoticeOrigin.AGENT, uid),
+            state.keep,
+        )
         self.evictor = ApiEvictor(client, context, dry=observing, saved=state.evictions)
         self.network = NetworkEdge(options.proc)
         self.pod_networks = PodNetworks(self._processes, lambda: self.network.newest, _links_of_pods)

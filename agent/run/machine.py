@@ -14,9 +14,9 @@ import structlog
 
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.watch import Watch
-from agent.core.observe.files import FILES
+from agent.core.observe.files import FILES, cpu_pressure_file
 from agent.core.observe.knobs import RootKnobs, quota_knob
-from agent.core.observe.layout import Layout
+from agent.core.observe.layout import SERVICES, Layout
 from agent.core.observe.observation import NetworkBytes
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
@@ -78,7 +78,7 @@ class AgentMachine:
         self.cgroups.require(layout)
         if not dry:
             stack.callback(NodeLock(best_effort_folder(root, layout)).close)
-        self.host = HostReader(proc, sys=paths.sys)
+        self.host = HostReader(proc, sys=paths.sys, services=root / cpu_pressure_file(layout.version, SERVICES))
         stack.callback(self.host.close)
         self.discovery = Discovery.watching(root, layout)
         stack.callback(self.discovery.close)
@@ -96,7 +96,7 @@ class AgentMachine:
         # What somebody resets later is put right, even where the disk is full by then.
         self.executor.remember(*knobs.always)
         _tell_without_pids(self.executor.path(knobs.pids))
-        killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
+        killing = LastResortKill(MemoryLevels(root, layout, proc, paths.sys), Killer(root, layout, proc))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout), MemoryPoll(proc))
         self.brake = BrakeThread(
             root,

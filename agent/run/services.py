@@ -1,4 +1,4 @@
-"""The wiring of what others reach the agent by, and it them: diagnostics, checkpoints, /metrics, probes, the link.
+"""The wiring of what others reach the agent by, and it them: diagnostics, /metrics, probes, the link.
 
 It loads gRPC and Prometheus' client, which costs as much as the rest of the agent: it is imported after the first tick.
 """
@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
+from agent.core.evict.pod_notices import NoticeOrigin
 from agent.edge.diagnostics import DiagnosticsServers
 from agent.edge.link import LinkAccess, LinkClient
 from agent.edge.network import users_listening_on
+from agent.edge.podsockets import PodSockets
 from agent.options import AgentOptions
 from agent.report.sources import ServiceSources
 from agent.run.listener import PortListener
@@ -24,7 +26,7 @@ from kube.monitoring import AccessGuard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
 from model.metrics import AGENT
-from model.report import AgentHello, PreemptionNotice
+from model.report import AgentHello
 
 log = structlog.get_logger()
 
@@ -32,11 +34,13 @@ log = structlog.get_logger()
 class AgentServices:
     """Made on the event loop that serves it; `link` is None for an observer, and where no scheduler is named.
 
-    Probes and training code ask on sockets in a folder that is the agent's own; a port may be another's, and the agent
+    Probes and users ask on sockets in a folder that is the agent's own; a port may be another's, and the agent
     works on without it. Raises ConfigurationFault for an address or a certificate that must not be used.
     """
 
-    def __init__(self, options: AgentOptions, client: KubeClient, sources: ServiceSources, *, observing: bool) -> None:
+    def __init__(
+        self, options: AgentOptions, client: KubeClient, sources: ServiceSources, pods: PodSockets, *, observing: bool
+    ) -> None:
         self._servers = DiagnosticsServers(sources.sources, options.grpc_listen, options.socket)
         self._options = options
         self._monitored = registry_of(AGENT, sources.series), Probes(sources.not_alive, sources.not_ready)
@@ -49,7 +53,7 @@ class AgentServices:
                 ("grpc", self._servers.listen, options.grpc_listen),
             )
         )
-        self.link = None if observing else self._link(options)
+        self.link = None if observing else self._link(options, pods)
         if self.link is None:
             log.info("no scheduler is linked", effect="eviction costs are neutral")
 
@@ -88,15 +92,17 @@ class AgentServices:
         self._http.append(server)
         return server.address
 
-    def notify(self, notice: PreemptionNotice) -> None:
-        self._servers.checkpoints.notify(notice)
-
-    def _link(self, options: AgentOptions) -> LinkClient | None:
+    def _link(self, options: AgentOptions, pods: PodSockets) -> LinkClient | None:
         if not (options.scheduler and options.scheduler_ca and options.token_file):
             return None
         hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
         access = LinkAccess(options.scheduler, options.scheduler_ca, options.token_file)
-        return LinkClient(access, hello, self.notify, self._servers.checkpoints.withdraw)
+        return LinkClient(
+            access,
+            hello,
+            lambda notice: pods.notify(NoticeOrigin.SCHEDULER, notice),
+            lambda uid: pods.withdraw(NoticeOrigin.SCHEDULER, uid),
+        )
 
 
 async def _holder(address: str, options: AgentOptions) -> str:

@@ -17,10 +17,12 @@ from model.pod.status import PodStatus
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec, WorkloadId
 from scheduler.core.gangs.assembly import Candidate, assemble, roster
+from scheduler.core.snapshot.podclass import KnownClasses
 
 SCHEDULER = "koord-scheduler"
 GPU = "nvidia.com/gpu"
 _GIB, _MIB = 1 << 30, 1 << 20
+_CLASSES = KnownClasses()
 _SHAPES = ((500, 1), (1000, 2), (1000, 4), (2000, 4), (2000, 8), (3000, 8), (4000, 8), (4000, 16))
 """Milli-CPU and GiB of the synthetic members."""
 
@@ -85,7 +87,7 @@ def workload(name: str, members: int, requests: dict[str, int], priority: int = 
 def candidate(pods: Sequence[Pod], gang: Gang | None = None) -> Candidate:
     """As the backlog would hold it."""
     subject = WorkloadId.gang(gang.key) if gang else WorkloadId.pod(pods[0].key)
-    found = assemble(subject, roster(pods, (), (SCHEDULER,)), gang).candidate
+    found = assemble(subject, roster(pods, (), (SCHEDULER,)), gang, _CLASSES.of).candidate
     assert found is not None
     return found
 

@@ -44,7 +44,7 @@ class Ordering(msgspec.Struct, frozen=True):
 
 
 class QueuedSpeed(msgspec.Struct, frozen=True):
-    """Pods placed a second, order and decisions together, with queues and without any, round by round."""
+    """Pods placed in a second of CPU, order and decisions together, with queues and without any, round by round."""
 
     nodes: int
     members: int
@@ -173,13 +173,13 @@ class QueuedDecider:
         self.quotas.begin(self._queues, self.decider.snapshot, NOW)  # the turn that hears of the queues
 
     def rate(self) -> float:
-        """Pods placed a second, from the begin of a turn that knows the queues."""
+        """Pods placed in a second of CPU, from the begin of a turn that knows the queues."""
         gc.collect()
-        begun = time.perf_counter()
+        begun = time.process_time()
         self.quotas.begin(self._queues, self.decider.snapshot, NOW)
         pods = 0
         for job in self.quotas.ordered(self._jobs, Ranking(NOW, AgeingPolicy())):
             if self.quotas.refusal(job) is None:
                 outcome = self.decider.decide(self.quotas.within(job))
                 pods += len(outcome.assignments) if isinstance(outcome, Placed) else 0
-        return pods / (time.perf_counter() - begun)
+        return pods / (time.process_time() - begun)

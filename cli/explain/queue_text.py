@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from cli.explain.decision_text import dated
 from cli.progress_text import progress_text
 from cli.tables import aligned
+from model.estimates.start_estimate import StartEstimate, basis_text, time_text, told_by, when_text
 from model.queue import JobAccount, Loan, Queue, QueueAccount, QueuedJob, QueueStanding, QuotaShortage
 from model.reason import Reason, Stage, words
 from view.queue_rows import amounts_text, cell_name, shown, telling_cells
@@ -45,7 +46,7 @@ def job_text(answer: JobAccount, now: float) -> str:
     """How the job goes, its queue and place, the stage it waits in with quantities, who is ahead, and the decisions."""
     progress = answer.progress
     if progress is not None and not answer.members:
-        return progress_text(progress, answer.name, now)
+        return "\n".join((progress_text(progress, answer.name, now), *work_lines(answer, now)))
     job = answer.job
     head = [
         f"{job.name}  {answer.scheduled} of {_number(answer.members, 'member')} have a node, "
@@ -57,11 +58,23 @@ def job_text(answer: JobAccount, now: float) -> str:
         *(f"    {shortage_text(each)}" for each in answer.shortages),
         *([f"  {answer.message}"] if answer.message and answer.message != job.detail else []),
         *([f"  nearest fit: {answer.nearest}"] if answer.nearest else []),
+        *(_start(answer.start) if answer.start is not None else []),
+        *work_lines(answer, now),
     ]
     decisions = [dated(each, now) for each in (answer.decision, answer.preemption) if each is not None]
     how = progress_text(progress, answer.name, now) if progress is not None else ""
     blocks = (how, "\n".join(head), "\n".join(_ahead(answer)), *decisions)
     return "\n\n".join(block for block in blocks if block)
+
+
+def work_lines(answer: JobAccount, now: float) -> Iterator[str]:
+    """How old the saved state is, what evictions cost so far, how long pods that were told that they go may stay."""
+    if answer.told_until_seconds > now:
+        yield f"  told that it goes: within {answer.told_until_seconds - now:.0f} s, earlier once all have saved"
+    if answer.saved_seconds:
+        yield f"  saved: the state of {max(0.0, now - answer.saved_seconds):.0f} s ago"
+    if answer.lost_seconds:
+        yield f"  lost by evictions: {answer.lost_seconds:.0f} s of work, all pods together"
 
 
 def waiting_text(queue: str, stage: str, shortages: Iterable[QuotaShortage]) -> Iterator[str]:
@@ -158,6 +171,17 @@ def _jobs(answer: QueueAccount) -> Iterator[str]:
         yield from (f"    {line.strip()}" for line in _waiting(job))
     if answer.waiting > len(answer.jobs):
         yield f"  … and {answer.waiting - len(answer.jobs):,} more"
+
+
+def _start(estimate: StartEstimate) -> Iterator[str]:
+    """When it is expected to start, within which range, and after which ends."""
+    if estimate.start_seconds is None:
+        yield f"  start not known: {estimate.why}"
+        return
+    yield f"  expected to start about {when_text(estimate)}{basis_text(estimate)}"
+    yield f"    between {time_text(estimate.earliest_seconds)} and {time_text(estimate.latest_seconds)}"
+    for end in estimate.ends:
+        yield f"    {end.name} ends about {time_text(end.end_seconds)}, {told_by(end)}"
 
 
 def _ahead(answer: JobAccount) -> Iterator[str]:

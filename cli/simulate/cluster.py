@@ -58,6 +58,7 @@ def simulate_cluster(
     from cli.simulate.cluster_run import Extent, scheduled_by_others
     from cli.simulate.cluster_settings import configured
     from cli.simulate.cluster_what_if import decide_with
+    from cli.simulate.queue_notes import queue_notes
     from scheduler.settings import load
 
     at = unix_seconds(now) if now else time.time()
@@ -70,7 +71,14 @@ def simulate_cluster(
         raise ConfigurationFault(where, "neither a Pod nor a queue is given", fix)
     outcome = decide_with(found, at, chosen, Extent(settle, cycles), more)
     others = foreign(len(scheduled_by_others(found, chosen)))
-    for note in [*skipped(found), *unheard(found), *unmet(found), *others, *configured(chosen, found)[1]]:
+    for note in [
+        *skipped(found),
+        *unheard(found),
+        *unmet(found),
+        *queue_notes(found),
+        *others,
+        *configured(chosen, found)[1],
+    ]:
         print(f"note: {note}", file=sys.stderr)
     print(json.dumps(msgspec.to_builtins(outcome), indent=2) if output is TableFormat.JSON else _text(outcome))
 

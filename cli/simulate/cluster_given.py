@@ -23,8 +23,11 @@ from cli.simulate.cluster_objects import (
 )
 from cli.simulate.cluster_settings import NODE_CONFIG
 from cli.simulate.cluster_templates import copies, count_of
+from cli.simulate.cluster_workloads import workloads
 from cli.simulate.manifests import GivenObject, Manifests
 from kube import objects
+from kube.dialects.suspended.stand_ins import stand_ins
+from kube.dialects.suspended.workload import workload
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
@@ -62,6 +65,7 @@ class GivenCluster:
             msgspec.structs.replace(item.object, metadata=admission.named(item.object.metadata))
             for item in found.of(VOLCANO_GROUP)
         ]
+        self.workloads = tuple(workloads(found, admission, self.pods.values()))
         self._upstream_groups = [admission.group(item) for item in found.of(UPSTREAM_GROUP)]
 
     def facts(self) -> Iterator[facts.Fact]:
@@ -71,6 +75,7 @@ class GivenCluster:
         yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, config)) for config in configs)
         for kind in OTHERS:
             yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
+        yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, each)) for each in self.workloads)
         others = [*self._upstream_groups, *self._volcano_groups]
         yield from (facts.ObjectSeen(Change(ChangeKind.ADDED, group)) for group in others)
         for item in found.of("PodDisruptionBudget"):
@@ -96,12 +101,13 @@ class GivenCluster:
             for item in self._found.of(kind):
                 queues.apply(Change(ChangeKind.ADDED, item.object))
         seen = {id(pod.spec): pod for pod in self.pods.values()}
-        requested = {name for pod in seen.values() for name in core_objects.pod(pod).spec.requests}
+        stand_for = (pod for each in map(workload, self.workloads) for pod in stand_ins(each, lambda name: None, 0.0))
+        requested = {name for pod in (*seen.values(), *stand_for) for name in core_objects.pod(pod).spec.requests}
         return cluster_nodes(queues.queues(), sorted(requested), queues.kueue.flavors)
 
 
 def _refuse(where: str, metadata: objects.Metadata, message: str) -> None:
-    raise ConfigurationFault(where, message)
+    raise ConfigurationFault(where, message.removeprefix(f"{where}: "))
 
 
 def _on_cluster(pod: objects.Pod) -> objects.Pod:

@@ -48,9 +48,13 @@ class Jobs:
     def see(self, uids: Iterable[str]) -> None:
         """Take in pods that the cache has read."""
         for uid in uids:
-            record = self._cache.record(uid)
+            record = self._cache.pods.record(uid)
             if record is not None and not record.pod.terminal:
                 self._pods[uid] = JobPod(self._job(record), record.pod.spec.queue, not record.pod.spec.node_name)
+
+    def add(self, pods: Iterable[tuple[str, JobPod]]) -> None:
+        """Others, by the uids that they would have."""
+        self._pods.update(pods)
 
     def named(self, uid: str) -> JobPod:
         """The job of a pod that was seen."""
@@ -58,7 +62,7 @@ class Jobs:
 
     def name_of(self, subject: WorkloadId) -> str:
         """The job that a workload is, or is a part of."""
-        record = None if subject.gangs else self._cache.find(*subject.name.split("/", 1))
+        record = None if subject.gangs else self._cache.pods.find(*subject.name.split("/", 1))
         return subject.name if record is None else self._job(record)
 
     def jobs(self, fates: Mapping[str, PodFate]) -> tuple[JobOut, ...]:
@@ -90,7 +94,7 @@ class Jobs:
                 (Reason.RECLAIMING if victim.reclaimed else Reason.PREEMPTING).value,
             ): None
             for plan in plans
-            for victim in plan.victims
+            for victim in plan.going
         }
         return tuple(sorted(rows, key=lambda row: (row.victim, row.preemptor)))
 

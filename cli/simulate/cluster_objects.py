@@ -93,6 +93,11 @@ KUEUE = {
     "Topology": Kind("kueue.x-k8s.io", objects.Topology),
 }
 """What Kueue's queues go with."""
+WHOLE = {
+    "Workload": Kind("kueue.x-k8s.io", objects.Workload, namespaced=True),
+    "TrainingJob": Kind("sublet.dev", objects.UntypedObject, namespaced=True),
+}
+"""Jobs that wait whole, beside those that make gangs of their pods."""
 MAKERS = {
     "Job": Kind("batch", objects.Job, namespaced=True),
     "JobSet": Kind("jobset.x-k8s.io", objects.JobSet, namespaced=True),
@@ -122,6 +127,7 @@ CLUSTER_KINDS = {
     VOLCANO_GROUP: Kind("scheduling.volcano.sh", objects.VolcanoPodGroup, namespaced=True),
     "ConfigMap": NODE_KINDS["ConfigMap"],
     **OTHERS,
+    **WHOLE,
 }
 
 

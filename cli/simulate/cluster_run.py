@@ -10,12 +10,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import starmap
 
 import msgspec
 
 from cli.simulate.cluster_given import GivenCluster
 from cli.simulate.cluster_jobs import ADMITTED, EVICTED, PENDING, PREEMPTING, Jobs, PodFate
 from cli.simulate.cluster_settings import configured
+from cli.simulate.cluster_workloads import SimulatedWorkloads
 from cli.simulate.manifests import GivenObject, Manifests
 from kube import objects
 from kube.informer import Change, ChangeKind
@@ -26,9 +28,11 @@ from model.placement import EvictionPlan, Placement
 from model.pod.status import PodPhase
 from model.queue import Cell
 from model.reason import Reason, Stage, stage_of
+from model.suspended.job import WORKLOAD
 from model.workload import GangSource, WorkloadId, WorkloadKind
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.suspended_cache import is_workload
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queues.shares import QuotaMode
 from scheduler.cycle import Cycle
@@ -84,12 +88,14 @@ class _Run:
             settings.plain,
             settings.queues.dialects,
             settings.gang_makers,
+            late_by_creation=settings.suspended_jobs.ready.by_creation,
         )
         self._cycle = Cycle(self._cache, settings)
         given = GivenCluster(found, now)
         self._pods = given.pods
         self._groups = given.groups
         self._jobs = Jobs(self._cache, given.templates)
+        self._workloads = SimulatedWorkloads(self._cache, given.workloads)
         self._served: list[ServedOut] = []
         self._plans: list[EvictionPlan] = []
         self._cycles = 0
@@ -119,6 +125,7 @@ class _Run:
         turn = self._cycle.turn(inbox, self._now)
         if self._cycles == 1:
             self._jobs.see(self._pods)
+            self._jobs.add(self._workloads.pods())
         self._answer(turn)
         return turn.more or bool(self._inbox)
 
@@ -137,7 +144,7 @@ class _Run:
         fates, queues = self._fates(waiting), self._cycle.settings.queues
         return Outcome(
             placements=tuple(
-                sorted((SimulatedPlacement(key, node) for key, node in self._placed.items()), key=_by_pod)
+                sorted((*starmap(SimulatedPlacement, self._placed.items()), *self._workloads.seats()), key=_by_pod)
             ),
             nominations=tuple(
                 sorted(
@@ -146,7 +153,9 @@ class _Run:
                 )
             ),
             victims=tuple(sorted(self._victims.values(), key=_by_pod)),
-            pending=tuple(sorted(map(self._pending, waiting), key=_by_pod)),
+            pending=tuple(
+                sorted((*map(self._pending, waiting), *self._workloads.pending(self._decisions)), key=_by_pod)
+            ),
             gangs=_gangs(self._cache),
             queues=queue_outs(
                 self._cycle.standings(PARTS), self._asked(waiting), proportion=queues.quota_mode is QuotaMode.PROPORTION
@@ -160,8 +169,8 @@ class _Run:
     def _asked(self, waiting: Iterable[objects.Pod]) -> dict[str, Counter[Cell]]:
         """What waits in each queue and below it, but for what is nominated already."""
         found: dict[str, Counter[Cell]] = defaultdict(Counter)
-        for pod in waiting:
-            record = None if _nominated(pod) else self._cache.record(pod.metadata.uid)
+        records = (None if _nominated(pod) else self._cache.pods.record(pod.metadata.uid) for pod in waiting)
+        for record in (*records, *self._workloads.waiting()):
             if record is not None:
                 asked = record.pod_class.cells()
                 for queue in self._cycle.quotas.tree.path(record.pod.spec.queue):
@@ -173,13 +182,13 @@ class _Run:
         fates = {uid: PodFate(EVICTED, victim.reason) for uid, victim in self._victims.items()}
         for uid, pod in self._pods.items():
             if pod.spec.node_name and uid not in fates:
-                record = self._cache.record(uid)
+                record = self._cache.pods.record(uid)
                 flavors = record.pod.spec.flavors if record is not None else ()
                 fates[uid] = PodFate(ADMITTED, Reason.SCHEDULED.value, flavors)
         for pod in waiting:
             outcome = PREEMPTING if _nominated(pod) else PENDING
             fates[pod.metadata.uid] = PodFate(outcome, self._pending(pod).reason)
-        return fates
+        return fates | self._workloads.fates(self._decisions)
 
     def _answer(self, turn: Turn) -> None:
         """As an API server that grants everything."""
@@ -194,11 +203,11 @@ class _Run:
             self._note(note)
         for notice in turn.notices:
             self._warned.pop(notice.pod.uid, None)
-            if notice.deadline_seconds is not None:
-                self._warned[notice.pod.uid] = notice.deadline_seconds
+            if not notice.withdrawn:
+                self._warned[notice.pod.uid] = notice.told.deadline_seconds
         for eviction in turn.evictions:
-            node = self._pods[eviction.pod.uid].spec.node_name
-            self._victims[eviction.pod.uid] = _victim(eviction, node)
+            for uid in self._leaving(eviction):
+                self._victims[uid] = _victim(eviction, self._pods[uid])
         for status in turn.gang_statuses:
             self._gang(status)
         for batch in turn.batches:
@@ -206,19 +215,31 @@ class _Run:
                 self._bind(bind.pod.uid, bind.placement)
             self._inbox.append(facts.BatchDone(batch.subject))
 
+    def _leaving(self, eviction: Eviction) -> list[str]:
+        """The pods that go: the one that is named, or all of a job whose Workload is."""
+        if eviction.pod.uid in self._pods:
+            return [eviction.pod.uid]
+        told = (eviction.pod.namespace, eviction.pod.name)
+        return [
+            uid
+            for uid, pod in self._pods.items()
+            if (pod.metadata.namespace, (pod.metadata.annotations or {}).get(WORKLOAD)) == told
+        ]
+
     def _serve(self, decision: Decision) -> None:
         """Who was tried: admission alone holds up those that are not."""
         kind, _, name = decision.subject.partition("/")
         if stage_of(decision.reason) is Stage.ADMISSION:
             return
         subject = WorkloadId.pod(name) if kind == WorkloadKind.POD else WorkloadId.gang(*name.split(","))
-        self._served.append(ServedOut(self._cycles, self._queue_of(subject), self._jobs.name_of(subject)))
+        name, queue = self._workloads.named(subject) or (self._jobs.name_of(subject), self._queue_of(subject))
+        self._served.append(ServedOut(self._cycles, queue, name))
 
     def _queue_of(self, subject: WorkloadId) -> str:
         if subject.gangs:
             members = (pod for part in self._cache.parts(subject) for pod in part.members.counted)
             return next((pod.spec.queue for pod in members), "")
-        record = self._cache.find(*subject.name.split("/", 1))
+        record = self._cache.pods.find(*subject.name.split("/", 1))
         return record.pod.spec.queue if record is not None else ""
 
     def _bind(self, uid: str, placement: Placement) -> None:
@@ -232,7 +253,9 @@ class _Run:
         self._become(msgspec.structs.replace(pod, spec=spec, status=status))
 
     def _note(self, note: PodConditionWrite) -> None:
-        pod = self._pods[note.pod.uid]
+        pod = self._pods.get(note.pod.uid)
+        if pod is None:
+            return  # of a Workload
         told = objects.Condition(ConditionType.POD_SCHEDULED, ConditionStatus.FALSE, Reason.UNSCHEDULABLE, note.message)
         node = pod.status.nominated_node_name if note.nominated is None else note.nominated
         status = msgspec.structs.replace(pod.status, conditions=[*_others(pod), told], nominated_node_name=node)
@@ -259,8 +282,8 @@ class _Run:
         )
         if pod.spec.scheduling_gates:
             return Pending(_key(pod), told.reason, told.message)
-        record = self._cache.record(pod.metadata.uid)
-        subject = self._cache.subject_of(record.pod) if record else None
+        record = self._cache.pods.record(pod.metadata.uid)
+        subject = self._cache.gangs.subject_of(record.pod) if record else None
         own = WorkloadId.pod(_key(pod)).text
         decision = self._decisions.get(own) or self._decisions.get(subject.text if subject else own)
         return Pending(_key(pod), decision.reason.value if decision else told.reason, told.message)
@@ -295,15 +318,17 @@ def _by_pod(row: SimulatedPlacement | Nomination | SimulatedVictim | Pending) ->
     return row.pod
 
 
-def _victim(eviction: Eviction, node: str) -> SimulatedVictim:
+def _victim(eviction: Eviction, pod: objects.Pod) -> SimulatedVictim:
     """The preemptor stands in the message that the pod gets."""
     named = _PREEMPTOR.search(eviction.message)
-    return SimulatedVictim(eviction.pod.key, node, named[1] if named else "", eviction.reason)
+    return SimulatedVictim(_key(pod), pod.spec.node_name, named[1] if named else "", eviction.reason)
 
 
 def _gangs(cache: ClusterCache) -> tuple[GangOut, ...]:
-    """Every gang that has a PodGroup or a pod, by name."""
-    return tuple(_gang_out(cache, key) for key in sorted(cache.gang_keys() | cache.gangs.keys))
+    """Every gang that has a PodGroup or a pod, by name; Workloads are no such."""
+    return tuple(
+        _gang_out(cache, key) for key in sorted(cache.pods.gang_keys() | cache.gangs.keys) if not is_workload(key)
+    )
 
 
 def _gang_out(cache: ClusterCache, key: str) -> GangOut:

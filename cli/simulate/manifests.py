@@ -36,11 +36,14 @@ NODE_KINDS = {
 
 
 class GivenObject(msgspec.Struct, frozen=True):
-    """One object; `where` is its file and document, `label` what a dialect's faults call it."""
+    """One object; `where` is its file and document, `label` what a dialect's faults call it, `document` what the file
+    has.
+    """
 
     object: Any
     where: str
     label: str
+    document: Mapping[str, Any] = {}
 
 
 class Manifests:
@@ -138,6 +141,12 @@ def _group(document: dict[str, Any]) -> str | None:
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
 
+def _packed(present: dict[str, Any], known: Kind) -> dict[str, Any]:
+    """With a spec that is kept as bytes of JSON as such."""
+    kept = any(field.name == "spec" and field.type is msgspec.Raw for field in msgspec.structs.fields(known.type))
+    return {**present, "spec": msgspec.Raw(msgspec.json.encode(present.get("spec")))} if kept else present
+
+
 def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tuple[str, GivenObject]:
     metadata = document.get("metadata")
     told = metadata.get("name") if isinstance(metadata, dict) else None
@@ -145,11 +154,11 @@ def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tupl
         raise ConfigurationFault(f"{where}: {kind}", "has no metadata.name", "name it")
     present = {key: value for key, value in document.items() if value is not None}
     try:
-        found: Any = checked(present, known.type, "")
+        found: Any = checked(_packed(present, known), known.type, "")
     except ConfigurationFault as fault:
         field = fault.where.removeprefix(".")
         raise ConfigurationFault(f"{where}: {kind} {told}: {field}".rstrip(": "), fault.what, fault.fix) from fault
     namespace = (found.metadata.namespace or "default") if known.namespaced else ""
     found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, namespace=namespace))
     name = f"{namespace}/{told}" if namespace else told
-    return f"{namespace}/{told}", GivenObject(found, where, f"{kind} {name}")
+    return f"{namespace}/{told}", GivenObject(found, where, f"{kind} {name}", present)

@@ -20,6 +20,8 @@ from kube.dialects.jobs import reading
 from kube.dialects.jobs.job_pods import JobPodObject
 from kube.dialects.jobs.reading import AnyJob
 from kube.dialects.jobs.volcano_command import RESOURCE as COMMANDS
+from kube.dialects.suspended import training_job
+from kube.dialects.suspended.workload import DEFINITION as WORKLOADS
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from kube.reconcile import Reconciler
@@ -63,8 +65,9 @@ class MadeObject(msgspec.Struct, frozen=True):
 
 
 class JobController:
-    """`keeps` tells of a definition whether its objects are ours to act on; `finished` hears of each job that ends;
-    `decide` is the plan; `shortest_wait_seconds` as in JobFacts.
+    """`keeps` tells of a definition whether its objects are ours to act on; `finished` hears of each job that ends,
+    `gone` (`namespace/name`) of each that is deleted; `decide` is the plan; `shortest_wait_seconds` as in JobFacts.
+    `holds`: a TrainingJob that names a LocalQueue makes no pods before it is admitted.
     """
 
     def __init__(
@@ -78,7 +81,9 @@ class JobController:
         *,
         policy: JobPolicy | None = None,
         shortest_wait_seconds: float = 0.0,
+        holds: bool = False,
         finished: Finished = lambda job, status: None,
+        gone: Callable[[str], None] = lambda job: None,
         decide: Decide = plan,
     ) -> None:
         self._writer = writer
@@ -87,7 +92,9 @@ class JobController:
         self._clock = clock
         self._policy = policy or JobPolicy()
         self._shortest_wait_seconds = shortest_wait_seconds
+        self._holds = holds
         self._finished = finished
+        self._gone = gone
         self._decide = decide
         self._reconciler = Reconciler(self._reconcile, leading, self._failed, workers=_WORKERS)
         self._cache = JobCache(self._reconciler.add)
@@ -154,7 +161,7 @@ class JobController:
             return
         if reading.dialect_of(source) is JobDialect.VOLCANO and not await self._keeps(VOLCANO_DEFINITION):
             return
-        found = self._planned(key, source)
+        found = self._planned(key, source, held=await self._held(key, source))
         if found is None:
             return
         job, status, wanted = found
@@ -168,12 +175,24 @@ class JobController:
                 self._troubles.set_aside(key, _about(source), error)
             self._look_again(key, wanted.again_seconds)
 
-    def _planned(self, key: str, source: AnyJob) -> tuple[Job, JobStatus, JobPlan] | None:
+    async def _held(self, key: str, source: AnyJob) -> bool:
+        """Whether it makes no pods since its LocalQueue has not admitted it."""
+        if not self._holds or not isinstance(source, objects.TrainingJob):
+            return False
+        try:
+            waits = training_job.held(source)
+        except Exception as error:
+            self._troubles.set_aside(key, _about(source), error)
+            return True
+        return waits and await self._keeps(WORKLOADS)
+
+    def _planned(self, key: str, source: AnyJob, *, held: bool) -> tuple[Job, JobStatus, JobPlan] | None:
         """None for a job about which we fail ourselves: it is set aside until it changes, and holds up no other."""
         classes = {each.metadata.name: each.value for each in self._classes.items.values()}
         facts = JobFacts(classes, self._shortest_wait_seconds, self._cache.commands(source))
         try:
             job, status, pods = reading.job(source), reading.status(source), self._cache.pods(source.metadata.uid)
+            job = msgspec.structs.replace(job, suspend=job.suspend or held)
             return job, status, self._decide(job, status, pods, facts, self._policy, self._clock())
         except Exception as error:
             self._troubles.set_aside(key, _about(source), error)
@@ -280,6 +299,7 @@ class JobController:
             timer.cancel()
         self._written.pop(key, None)
         self._troubles.forget(key)
+        self._gone(key.partition(" ")[2])
 
     def _failed(self, key: str, fault: KubernetesFault, seconds: float) -> None:
         source = self._cache.source(key)
@@ -294,5 +314,7 @@ def _about(source: AnyJob) -> ObjectRef:
 
 def _by_counts_alone(before: JobStatus, after: JobStatus) -> bool:
     """Whether nothing differs that decides anything, or that people wait for."""
-    decisive = ("phase", "run", "floors", "failures", "evictions", "scale", "reason", "events", "command")
+    decisive = (
+        "phase", "run", "floors", "failures", "evictions", "scale", "reason", "events", "command", "world", "in_a_row",
+    )  # fmt: skip
     return all(getattr(before, name) == getattr(after, name) for name in decisive)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jobs.core.suspended.policy import FlavorPlace, SuspendedFacts
+from jobs.core.suspended.training_pods import with_pods
 from kube import objects
+from kube.dialects.suspended import training_job
 from kube.dialects.suspended.flavor_places import flavor_place
+from kube.dialects.suspended.packed import untyped
 from kube.dialects.suspended.reading import suspended_job
 from kube.dialects.suspended.workload import workload
 from kube.informer import Change, ChangeKind
@@ -19,14 +22,14 @@ class SuspendedCache:
 
     def __init__(self, add: Callable[[str], None]) -> None:
         self._add = add
-        self._jobs: dict[str, tuple[SuspendedKind, objects.UntypedObject]] = {}
+        self._jobs: dict[str, tuple[SuspendedKind, objects.UnreadJob]] = {}
         self._keys: dict[str, str] = {}
         self._workloads: dict[str, objects.Workload] = {}
         self._workload_classes: dict[str, int] = {}
         self._classes: dict[str, objects.PriorityClass] = {}
         self._flavors: dict[str, FlavorPlace] = {}
 
-    def saw_job(self, kind: SuspendedKind, change: Change[objects.UntypedObject]) -> None:
+    def saw_job(self, kind: SuspendedKind, change: Change[objects.UnreadJob]) -> None:
         """Every change of a job of this kind that names a queue."""
         metadata = change.object.metadata
         key = f"{kind} {metadata.namespace}/{metadata.name}"
@@ -73,7 +76,21 @@ class SuspendedCache:
     def job(self, key: str) -> tuple[SuspendedJob, objects.UntypedObject] | None:
         """The job of a key, with its object; None for one that is gone."""
         found = self._jobs.get(key)
-        return (suspended_job(*found), found[1]) if found is not None else None
+        if found is None:
+            return None
+        kind, source = found[0], untyped(found[1])
+        job = suspended_job(kind, source)
+        if kind is SuspendedKind.TRAINING:
+            job = with_pods(job, training_job.read(source), self.facts.pod_classes)
+        return job, source
+
+    def unread(self, key: str) -> SuspendedJob | None:
+        """Which job a key is of, and nothing of what it says."""
+        if key not in self._jobs:
+            return None
+        kind, source = self._jobs[key]
+        metadata = source.metadata
+        return SuspendedJob(kind, metadata.namespace, metadata.name, metadata.uid, metadata.resource_version)
 
     def workload(self, uid: str) -> tuple[WorkloadObject, objects.Workload] | None:
         """The Workload of the job of that uid, with its object; None without one."""

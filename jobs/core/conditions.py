@@ -51,6 +51,9 @@ def events(job: Job, before: JobStatus, after: JobStatus) -> Iterator[TellEvent]
         # It runs on with fewer pods.
         reason = PodEvent.EVICTED.value if after.shrunk and after.phase is before.phase else after.reason
         yield TellEvent(reason, after.message or after.phase.value, bad)
+    if after.in_a_row > 1 and after.in_a_row != before.in_a_row:
+        told = f"it was restarted {after.in_a_row} times in a row: its pods are made again after a rest"
+        yield TellEvent("RestartDelayed", told, True)
     for task, count in after.scale.items():
         was = before.scale.get(task, count)
         if was != count:

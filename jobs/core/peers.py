@@ -13,6 +13,16 @@ from model.job.job import Job, Member
 T = TypeVar("T")
 
 
+class ElasticPeers(msgspec.Struct, frozen=True):
+    """Of a job whose size changes: how many members it has at least and at most, and `meeting`, a name by which those
+    find each other that were made since its last restart as a whole.
+    """
+
+    minimum: int
+    maximum: int
+    meeting: str
+
+
 class Peers(msgspec.Struct, frozen=True, dict=True):
     """All members of a job in the order of their ranks; `slots` is how many processes one pod runs, `ports` are named
     ports of its containers. What is looked up for each of them is made once.
@@ -22,6 +32,7 @@ class Peers(msgspec.Struct, frozen=True, dict=True):
     members: tuple[Member, ...]
     slots: int = 1
     ports: Mapping[str, int] = {}
+    elastic: ElasticPeers | None = None
 
     def rank(self, member: Member) -> int:
         """Its place among all, from 0 on."""
@@ -67,9 +78,17 @@ def pod_name(job: str, member: Member) -> str:
     return f"{job}-{member.text}"
 
 
-def peers(job: Job, members: tuple[Member, ...]) -> Peers:
-    """Of the members that the job is to have."""
-    return Peers(job.id.name, members, _slots(job), _ports(job))
+def peers(job: Job, members: tuple[Member, ...], run: int = 0) -> Peers:
+    """Of the members that the job is to have; `run` is the one with which it began as a whole."""
+    return Peers(job.id.name, members, _slots(job), _ports(job), _elastic(job, run))
+
+
+def _elastic(job: Job, run: int) -> ElasticPeers | None:
+    elastic = job.elastic
+    if elastic is None:
+        return None
+    others = sum(task.replicas for task in job.tasks if task.name != elastic.task)
+    return ElasticPeers(others + elastic.minimum, others + elastic.maximum, f"{job.uid}-{run}")
 
 
 def _slots(job: Job) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from jobs.core import commands, conditions, elastic, restart, rules
+from jobs.core import commands, conditions, elastic, restart, rules, world
 from jobs.core.ending import ending
 from jobs.core.group_body import pod_group
 from jobs.core.members import Roster, counts, roster
@@ -50,14 +50,17 @@ def plan(
     # 1 which phase follows, and why
     order = None if problem else commands.due(job, status, facts)
     after = _ordered(order, second) if order else status if problem else _advanced(job, status, found, second)
+    after = restart.paced(status, after, policy, second)
     # 2 how many pods it is to have
     after = elastic.resized(job, after, found, policy, second)
     # 3 what is told of it
     found = roster(job, after, pods)
+    known = peers(job, found.wanted, after.floors.get("", 0))
+    after = after if problem else world.followed(after, known, found)
     after = _told(job, status, after, found, problem, policy, second)
     events = [*conditions.events(job, status, after), *_ignored(order)]
     # 4 what is to be made and deleted
-    actions = () if problem else tuple(_actions(job, after, found, named, now))
+    actions = () if problem else tuple(_actions(job, after, (found, known), named, now))
     done = commands.obeyed(after, facts)
     return JobPlan(after, (*events, *actions, *done), _again(job, after, found, policy, now))
 
@@ -98,7 +101,7 @@ def _left(job: Job, status: JobStatus, found: Roster) -> bool:
 def _active(job: Job, status: JobStatus, found: Roster, now: float) -> JobStatus:
     if job.suspend:
         return _entered(restart.whole(status), Cause.SUSPENDED, "spec.suspend is true", now)
-    told = rules.verdict(job, rules.happenings(job, status, found), now)
+    told = rules.verdict(job, rules.happenings(job, status, found, now), now)
     if told is not None and told.action is not RuleAction.RESUME_JOB:
         return _judged(job, status, found, told, now)
     tally = counts(job, found)
@@ -187,13 +190,18 @@ def _allocation(found: Roster) -> Allocation:
     return Allocation(ResourceVector(amounts), tuple(sorted({pod.node for pod in placed})))
 
 
-def _actions(job: Job, status: JobStatus, found: Roster, named: PriorityName, now: float) -> Iterator[JobAction]:
+def _actions(
+    job: Job, status: JobStatus, who: tuple[Roster, Peers], named: PriorityName, now: float
+) -> Iterator[JobAction]:
+    found, known = who
     yield from (DeletePod(pod.name, pod.uid) for pod in _to_delete(status, found) if not pod.leaving)
     if status.phase.active and not named.problem:
-        known = peers(job, found.wanted)
         yield pod_group(job, found.wanted, named.name)
         yield from shared_objects(job, known, selector(job))
-        yield from _new_pods(job, status, found, known, named.name)
+        if known.elastic is not None:
+            yield world.config_map(job, known.elastic, status, found)
+        if now >= status.rest_seconds:
+            yield from _new_pods(job, status, found, known, named.name)
     if status.phase.ended and job.ttl_seconds is not None and now >= status.ended_seconds + job.ttl_seconds:
         yield DeleteJob()
 
@@ -217,7 +225,9 @@ def _again(job: Job, status: JobStatus, found: Roster, policy: JobPolicy, now: f
     """The next time at which something is due though nothing happens."""
     due = [elastic.next_seconds(job, status, found, policy, now)]
     if status.phase.active:
-        due.append(rules.next_rule_seconds(job, rules.happenings(job, status, found), now))
+        due.append(status.rest_seconds - now)
+        due.append(rules.next_rule_seconds(job, rules.happenings(job, status, found, now), now))
+        due.append(rules.saving_until(found, now) - now)
         if job.group.wait_seconds and status.queued_seconds:
             due.append(status.queued_seconds + job.group.wait_seconds - now)
     if status.phase.ended and job.ttl_seconds is not None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
+from jobs.core import world
 from jobs.core.frameworks.environment import environment
 from jobs.core.owner import group_name, owner_reference
 from jobs.core.peers import Peers, pod_name
 from jobs.core.plugins import env, pytorch
 from jobs.core.plugins.arguments import flags
-from jobs.core.shared_objects import Extra, extra
+from jobs.core.rules import needed
+from jobs.core.shared_objects import NOTICE_FILE, Extra, extra
 from model.job import labels
 from model.job.job import Job, JobDialect, Member
 from model.job.status import JobStatus
@@ -49,7 +51,9 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
                 "namespace": job.id.namespace,
                 "labels": {**(metadata.get("labels") or {}), **_labels(job, self.status, member)},
                 "annotations": {
+                    **_asked_notice(job),
                     **job.inherited,
+                    **({labels.CHECKPOINT_SOCKET: "true"} if job.checkpoint is not None else {}),
                     **(metadata.get("annotations") or {}),
                     **_annotations(job, self.status, member, self.peers),
                 },
@@ -61,6 +65,8 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
     def _spec(self, member: Member, name: str) -> dict[str, Any]:
         variables = {**environment(self.job.framework, self.peers, member), **self._plugin_variables(member)}
         variables |= self._checkpoint_variables
+        if self.job.elastic is not None:
+            variables |= world.environment(name)
         made = {**self._specs.get(member.task, {})}
         if self.job.framework is not None or "svc" in self.job.plugins:
             made = {"hostname": name, "subdomain": self.job.id.name, **made}
@@ -83,6 +89,7 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
             "SUBLET_CHECKPOINT_URL": kept.url,
             "SUBLET_CHECKPOINT_INTERVAL_SECONDS": f"{kept.interval_seconds:.15g}",
             "SUBLET_CHECKPOINT_MAX": str(kept.most),
+            "SUBLET_NOTICE_FILE": NOTICE_FILE,
         }
 
     @cached_property
@@ -95,18 +102,10 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
         return {task: self._common(template.get("spec") or {}) for task, template in self._templates.items()}
 
     def _common(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What the template says itself stays, but for restarts of a failed container in place."""
-        job, class_name = self.job, self.priority_class
-        made = {
-            **spec,
-            "schedulerName": spec.get("schedulerName") or job.group.scheduler or "sublet-scheduler",
-            **({"priorityClassName": class_name} if class_name and not spec.get("priorityClassName") else {}),
-            **({} if spec.get("restartPolicy") else {"restartPolicy": "Never"}),
-        }
+        """With the volumes that its plugins add."""
+        made = common_spec(self.job, spec, self.priority_class)
         if self._extra.volumes:
             made["volumes"] = [*(spec.get("volumes") or ()), *self._extra.volumes]
-        if job.group.gpu_type:
-            made["affinity"] = _of_gpu_type(spec.get("affinity") or {}, job.group.gpu_type)
         return made
 
     @cached_property
@@ -117,6 +116,21 @@ class PodBodies(msgspec.Struct, frozen=True, dict=True):
     def _flags(self) -> Mapping[str, str] | None:
         """Of the plugin pytorch, None without it."""
         return flags(self.job.plugins["pytorch"]) if "pytorch" in self.job.plugins else None
+
+
+def common_spec(job: Job, spec: Mapping[str, Any], class_name: str) -> dict[str, Any]:
+    """What all pods of a task have. What the template says itself stays, but for restarts of a failed container in
+    place.
+    """
+    made = {
+        **spec,
+        "schedulerName": spec.get("schedulerName") or job.group.scheduler or "sublet-scheduler",
+        **({"priorityClassName": class_name} if class_name and not spec.get("priorityClassName") else {}),
+        **({} if spec.get("restartPolicy") else {"restartPolicy": "Never"}),
+    }
+    if job.group.gpu_type:
+        made["affinity"] = _of_gpu_type(spec.get("affinity") or {}, job.group.gpu_type)
+    return made
 
 
 def selector(job: Job) -> dict[str, str]:
@@ -142,11 +156,19 @@ def _labels(job: Job, status: JobStatus, member: Member) -> dict[str, str]:
     return {**own, **selector(job), **volcano, labels.VOLCANO_QUEUE: queue}
 
 
+def _asked_notice(job: Job) -> dict[str, str]:
+    """How long before others end it a pod that saves wants to be told."""
+    grace = job.checkpoint.grace_seconds if job.checkpoint is not None else 0.0
+    return {labels.NOTICE_SECONDS: f"{grace:.15g}"} if grace else {}
+
+
 def _annotations(job: Job, status: JobStatus, member: Member, peers: Peers) -> dict[str, str]:
     told = {labels.RANK: str(peers.rank(member))}
     policy = job.group.preemption_policy
     if policy in (PreemptionPolicy.NEVER, PreemptionPolicy.ALWAYS):
         told[labels.PREEMPTION_POLICY] = policy.value
+    if needed(job, member):
+        told[labels.MINIMUM_MEMBER] = "true"
     if job.id.dialect is JobDialect.TRAINING:
         return told
     return {

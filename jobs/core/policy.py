@@ -30,6 +30,15 @@ class JobPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "tries again after its cool-down.",
         ),
     ] = 30.0
+    restart_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3600,
+            description="How long a job rests before its pods are made again when it restarts a second time within "
+            "ten minutes; twice as long each further time, five minutes at most unless this is more.",
+        ),
+    ] = 10.0
     kept_events: Annotated[
         int, Meta(ge=0, le=50, description="Events that the status of a job keeps, the newest ones.")
     ] = 20

@@ -7,14 +7,36 @@ time, whenever the controller is interrupted. Failures are counted against the j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from jobs.core.policy import JobPolicy
 from jobs.core.rules import Happening
 from jobs.core.transitions import Cause
 from model.job.job import Job, Member, PodEvent, RuleAction
 from model.job.status import JobStatus
+
+_SOON_SECONDS = 600.0
+"""A restart that comes later than that after the last one is no sign that they would go on."""
+_LONGEST_REST_SECONDS = 300.0
+
+
+def paced(before: JobStatus, after: JobStatus, policy: JobPolicy, now: float) -> JobStatus:
+    """The status with the rest before its pods are made again, where this look restarts something not for the first
+    time: pods that are evicted, or fail, as soon as they are made would be made without end. A job that goes on with
+    fewer pods restarts nothing.
+    """
+    if after.shrunk and after.scale != before.scale:
+        return after
+    if (after.failures, after.evictions) == (before.failures, before.evictions) or after.phase.ended:
+        return after
+    soon = before.in_a_row > 0 and now < before.rest_seconds + _SOON_SECONDS
+    number = before.in_a_row + 1 if soon else 1
+    most = max(_LONGEST_REST_SECONDS, policy.restart_seconds)
+    rest = min(policy.restart_seconds * 2.0 ** min(number - 2, 32), most) if number > 1 else 0.0
+    return msgspec.structs.replace(after, in_a_row=number, rest_seconds=float(math.ceil(now + rest)))
 
 
 def whole(status: JobStatus) -> JobStatus:

@@ -29,9 +29,9 @@ class Verdict(msgspec.Struct, frozen=True):
     action: RuleAction | None = None
 
 
-def happenings(job: Job, status: JobStatus, found: Roster) -> tuple[Happening, ...]:
+def happenings(job: Job, status: JobStatus, found: Roster, now: float) -> tuple[Happening, ...]:
     """Evictions first: what fails beside a pod that was evicted fails for the lack of it."""
-    told = [*_pods(found), *_gone(job, status, found), *_completed(job, found)]
+    told = [*_pods(found, now), *_gone(job, status, found), *_completed(job, found)]
     return tuple(sorted(told, key=lambda each: (each.event is not PodEvent.EVICTED, each.member)))
 
 
@@ -55,6 +55,18 @@ def next_rule_seconds(job: Job, told: Iterable[Happening], now: float) -> float:
     return min((at - now for at in due if at > now), default=0.0)
 
 
+def saving_until(found: Roster, now: float) -> float:
+    """Unix time until which pods that were told that they go may still save; 0 where none does."""
+    saving = (pod.told_until_seconds for pod in found.current.values() if not (pod.done or pod.leaving))
+    return max((until for until in saving if until > now), default=0.0)
+
+
+def needed(job: Job, member: Member) -> bool:
+    """Whether the job does not go on as it is once this pod is evicted: a rule says more than to make it again."""
+    rule = _rule(job, Happening(PodEvent.EVICTED, member))
+    return rule is not None and rule.action not in (RuleAction.RESTART_POD, RuleAction.RESUME_JOB)
+
+
 def _rule(job: Job, happening: Happening) -> LifecycleRule | None:
     if happening.event is PodEvent.EVICTED and _surplus(job, happening.member):
         return None
@@ -72,10 +84,13 @@ def _about(rule: LifecycleRule, happening: Happening) -> bool:
     return PodEvent.ANY in rule.events and happening.event in (PodEvent.FAILED, PodEvent.EVICTED, PodEvent.UNKNOWN)
 
 
-def _pods(found: Roster) -> Iterator[Happening]:
+def _pods(found: Roster, now: float) -> Iterator[Happening]:
+    """A pod that was told and is through already ends no other that was told and saves: members end together."""
+    saving = saving_until(found, now) > 0
     for member, pod in found.current.items():
         event = _event(pod)
-        if event is not None:
+        through = pod.told_until_seconds > 0 and pod.done
+        if event is not None and not (saving and through):
             yield Happening(event, member, pod.exit_code, pod.since_seconds, _text(pod, event))
 
 
@@ -114,8 +129,7 @@ def _gone(job: Job, status: JobStatus, found: Roster) -> Iterator[Happening]:
 
 def _surplus(job: Job, member: Member) -> bool:
     """One that an elastic job can do without."""
-    elastic = job.elastic
-    return elastic is not None and elastic.task == member.task and member.index >= elastic.minimum
+    return job.elastic is not None and job.elastic.spares(member)
 
 
 def _completed(job: Job, found: Roster) -> Iterator[Happening]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 
+from jobs.core import world
 from jobs.core.frameworks import mpi
 from jobs.core.owner import metadata
 from jobs.core.peers import Peers
 from jobs.core.plugins import ssh, svc
 from jobs.core.plugins.arguments import flags
+from model.job import labels
 from model.job.actions import EnsureObject, MadeKind
 from model.job.job import Framework, Job
 
@@ -50,13 +52,31 @@ def extra(job: Job, peers: Peers) -> Extra:
         tasks = tuple(task.name for task in job.tasks)
         variables = svc.references(name, svc.hosts(peers, tasks))
     folders = [(config, _FOLDERS[config.rpartition("-")[2]]) for config, _ in _config_maps(job, peers)]
-    mounts = [{"name": config, "mountPath": folder} for config, folder in folders]
+    mounts: list[dict[str, Any]] = [{"name": config, "mountPath": folder} for config, folder in folders]
     volumes = [{"name": config, "configMap": {"name": config}} for config, _ in folders]
+    if job.elastic is not None:
+        mounts.append({"name": world.VOLUME, "mountPath": world.FOLDER})
+        volumes.append({"name": world.VOLUME, "configMap": {"name": world.config_map_name(name)}})
+    if job.checkpoint is not None:
+        mounts.append({"name": _NOTICE_VOLUME, "mountPath": _NOTICE_FOLDER, "readOnly": True})
+        volumes.append(_notice_volume())
     keys = _keys(job)
     if keys:
         mounts.append(ssh.mount(name, keys))
         volumes.append(ssh.volume(name))
     return Extra(tuple(variables), tuple(mounts), tuple(volumes))
+
+
+_NOTICE_VOLUME, _NOTICE_FOLDER = "sublet-notice", "/etc/sublet/notice"
+NOTICE_FILE = f"{_NOTICE_FOLDER}/preemption"
+"""Empty while the pod is told nothing."""
+
+
+def _notice_volume() -> dict[str, Any]:
+    """The notice that stands on the pod, as a file that follows it."""
+    field = {"fieldPath": f"metadata.annotations['{labels.STANDING_NOTICE}']"}
+    items = [{"path": NOTICE_FILE.rpartition("/")[2], "fieldRef": field}]
+    return {"name": _NOTICE_VOLUME, "downwardAPI": {"items": items}}
 
 
 _FOLDERS = {"svc": svc.FOLDER, "mpi": mpi.FOLDER}

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from kube.client import KubeClient, path_of
 from kube.dialects.suspended.reading import SHAPES
 from kube.dialects.suspended.workload import RESOURCE
+from model.fault import KubernetesFault
 from model.suspended.job import SuspendedJob
 from model.suspended.workload import WorkloadObject
+
+_PODS = "v1/pods"
+_BAD_REQUEST = 400
 
 
 class KubernetesSuspendedWriter:
@@ -17,6 +23,15 @@ class KubernetesSuspendedWriter:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+
+    async def try_pod(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
+        """A webhook that knows no dry run answers 400, which says nothing of the pod."""
+        path, told = path_of(_PODS, namespace=job.namespace), msgspec.json.encode(body)
+        try:
+            await self._client.request("POST", path, query={"dryRun": "All"}, body=told)
+        except KubernetesFault as fault:
+            if fault.status != _BAD_REQUEST:
+                raise
 
     async def make_workload(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
         await self._client.create_missing(path_of(RESOURCE, namespace=job.namespace), body)

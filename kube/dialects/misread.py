@@ -14,6 +14,7 @@ from kube.dialects.koordinator import cpuburst, cpuqos, loadaware, memoryqos, oo
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
+from model.job.labels import CHECKPOINT_SOCKET
 from model.workload import GangMode
 
 _SHOWN_VALUE = 40
@@ -47,6 +48,12 @@ _WORDS = (
         pod_annotations.ANNOTATION_NOTICE,
         pod_annotations.reads_seconds,
         "the pod is told as long ahead as its grace period; write seconds such as 30",
+    ),
+    _Word(
+        ANNOTATIONS,
+        CHECKPOINT_SOCKET,
+        lambda text: text in ("true", "false"),
+        "the pod has no socket; write true or false",
     ),
     _Word(
         ANNOTATIONS,

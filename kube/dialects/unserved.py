@@ -17,6 +17,7 @@ import msgspec
 from kube.dialects.coverage.rows import Area, Asked, CoverageRow, Support, Surface, sentence
 from kube.dialects.queues.membership import KUEUE as QUEUE_WORD
 from kube.objects import Metadata
+from model.suspended.job import PRIORITY_CLASS
 
 STORED_ONLY = "sublet.dev/stored-only"
 """Annotation of a definition of ours whose objects are kept and not acted upon."""
@@ -76,8 +77,7 @@ KINDS = (
 _WORDS = (
     _Word(LABELS, QUEUE_WORD, f"{_KUEUE} and no LocalQueue has that name, no queue holds it back"),
     _Word(ANNOTATIONS, QUEUE_WORD, f"{_KUEUE} and no LocalQueue has that name, no queue holds it back"),
-    _Word(LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
-    _Word(LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
+    _Word(LABELS, PRIORITY_CLASS, f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
     _Word(LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),
 )
 _KEYS = frozenset(word.key for word in _WORDS)
@@ -101,13 +101,13 @@ def kind_sentence(kind: UnservedKind, where: str) -> str:
 
 
 def in_metadata(
-    metadata: Metadata, where: str, prefix: str = "", queues: Collection[str] = frozenset()
+    metadata: Metadata, where: str, prefix: str = "", queues: Collection[str] = frozenset(), *, whole: bool = False
 ) -> tuple[Unserved, ...]:
     """What labels and annotations name that nobody serves; `prefix` is where in the object they stand.
 
-    Kueue's word for a queue is served where one of `queues` has that name.
+    Kueue's word for a queue is served where one of `queues` has that name; its class of a job that waits `whole`, too.
     """
-    found = said(_WORDS, _KEYS, metadata)
+    found = [(word, text) for word, text in said(_WORDS, _KEYS, metadata) if not (whole and word.key == PRIORITY_CLASS)]
     return tuple(
         _named(word, value, where, prefix) for word, value in found if word.key != QUEUE_WORD or value not in queues
     )
@@ -122,10 +122,10 @@ def said(words: Iterable[W], keys: frozenset[str], metadata: Metadata) -> list[t
     return [(word, text) for word in words if (text := texts[word.place].get(word.key))]
 
 
-def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
-    """Of a Job that waits for a queue to resume it; empty where it does not."""
-    named = QUEUE_WORD in (metadata.labels or {}) or QUEUE_WORD in (metadata.annotations or {})
-    if not (named and suspended):
+def held_for_ever(metadata: Metadata, suspended: bool, where: str, queues: Collection[str] = frozenset()) -> str:
+    """Of a Job that waits for a queue to resume it; empty where it does not, or one of `queues` has that name."""
+    named = (metadata.labels or {}).get(QUEUE_WORD) or (metadata.annotations or {}).get(QUEUE_WORD)
+    if not (named and suspended) or named in queues:
         return ""
     told = "it waits until its LocalQueue admits it: where neither Kueue nor Sublet with Kueue's definitions does that"
     return f"{where}: spec.suspend is true, and {told}, nothing resumes it; write false"

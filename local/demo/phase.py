@@ -25,7 +25,7 @@ from local.demo.measure import (
     pods_cpu_seconds,
     read_cpu_time,
 )
-from local.demo.results import SUBLET, Inconclusive, PhaseResult, latencies, spoiled
+from local.demo.results import SUBLET, Inconclusive, PhaseResult, latencies, speed_changed, spoiled
 from local.rundir import NodeEndpoints
 
 _LEAD_SECONDS = 1.0
@@ -133,6 +133,15 @@ def raise_if_spoiled(anyway: bool, what: str, others_pct: float, seconds: float,
     """Raises Inconclusive where other work has spoiled a stretch of `whole_seconds`, `seconds` of which have passed."""
     if not anyway and spoiled(others_pct, seconds, whole_seconds):
         raise Inconclusive(f'in "{what}" other work kept {others_pct:.0f} % of the CPUs busy for {seconds:.0f} s')
+
+
+def raise_if_speed_changed(anyway: bool, what: str, before_seconds: float, after_seconds: float) -> None:
+    """Raises Inconclusive where a request costs other CPU time after a phase than when the load was chosen."""
+    if not anyway and speed_changed(before_seconds, after_seconds):
+        raise Inconclusive(
+            f'after "{what}" this machine needed {after_seconds * 1000:.1f} ms of CPU for a request, '
+            f"{before_seconds * 1000:.1f} ms at the start: its CPUs changed their speed"
+        )
 
 
 async def _read(bench: PhaseContext, batch: list[Pod]) -> _Reading:

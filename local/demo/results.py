@@ -14,6 +14,8 @@ ALONE, TODAY, SUBLET = "alone", "today", "sublet"
 _SOME_WORK_SECONDS = 0.5
 BUSY_PCT = 15.0
 """Other work that keeps more of all CPUs than this busy spoils the numbers."""
+SPEED_PCT = 20.0
+"""A request that costs so much more or less CPU time than at the start: the load is another share of the machine."""
 CALM_SECONDS = 60.0
 """How long the demonstration waits at most for other work to end."""
 TITLES = {
@@ -24,7 +26,7 @@ TITLES = {
 
 
 class Inconclusive(Exception):
-    """Other work keeps the machine so busy that nothing can be shown; the text says how busy, and when."""
+    """Other work keeps the machine so busy, or its CPUs change their speed so much, that nothing can be shown."""
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -52,6 +54,8 @@ class PhaseResult(msgspec.Struct, frozen=True):
     offered: tuple[int | None, ...] = ()
     cut: QuotaCut | None = None
     other_work_pct: float = 0.0
+    request_cost_ms: float = 0.0
+    """CPU time of a request right after the phase."""
 
 
 class Checks(msgspec.Struct, frozen=True):
@@ -150,6 +154,11 @@ def verdict(phases: Sequence[PhaseResult]) -> str:
 def spoiled(others_pct: float, seconds: float, whole_seconds: float) -> bool:
     """Whether a stretch of `whole_seconds` is spoiled whatever comes, others having used `others_pct` for `seconds`."""
     return others_pct * seconds > BUSY_PCT * whole_seconds
+
+
+def speed_changed(before_seconds: float, after_seconds: float) -> bool:
+    """Whether a request's CPU time differs from what the load was chosen by, so that it no longer is the same load."""
+    return abs(after_seconds / before_seconds - 1.0) > SPEED_PCT / 100
 
 
 def others_told(phases: Sequence[PhaseResult]) -> str:

@@ -19,11 +19,12 @@ import msgspec
 
 from embedded.node.settings import Kernel
 from kube.client import KubeClient
+from kube.objects import Pod
 from local.choices import Choices
 from local.demo import manifests
 from local.demo.load import Segment
 from local.demo.measure import OtherWork, ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
-from local.demo.phase import PhaseContext, raise_if_spoiled, run_phase, start_generator
+from local.demo.phase import PhaseContext, raise_if_speed_changed, raise_if_spoiled, run_phase, start_generator
 from local.demo.results import (
     ALONE,
     BUSY_PCT,
@@ -158,9 +159,19 @@ class Demonstration:
         self._machine = describe_machine(ends.nodes[0])
         bench = PhaseContext(client, ends.nodes[0], work_dir, load, self._tell, self._live, self._anyway)
         await self._start_service(client, load.port)
-        self._phases.append(await run_phase(bench, ALONE, []))
+        await self._measure(bench, ALONE, [])
         await self._today(bench)
         await self._sublet(bench)
+
+    async def _measure(self, bench: PhaseContext, name: str, batch: list[Pod]) -> None:
+        """One phase; then whether the CPUs are still as fast as when the load was chosen.
+
+        Raises Inconclusive where they are not: neighbours on the same hardware slow them down, and no counter says so.
+        """
+        measured = await run_phase(bench, name, batch)
+        cost = cost_of_request()
+        raise_if_speed_changed(self._anyway, name, self._cost, cost)
+        self._phases.append(msgspec.structs.replace(measured, request_cost_ms=cost * 1000))
 
     async def _start_service(self, client: KubeClient, port: int) -> None:
         (service,) = manifests.documents("1-service.yaml")
@@ -182,7 +193,7 @@ class Demonstration:
         if batch is None:
             self._tell(f"not all batch pods run: {await manifests.why_not_running(bench.client, selector)}")
         found = batch or await manifests.pods(bench.client, selector)
-        self._phases.append(await run_phase(bench, TODAY, found))
+        await self._measure(bench, TODAY, found)
         await manifests.remove(bench.client, objects)
         await manifests.wait_for(lambda: manifests.gone(bench.client, selector), _GONE_BOUND)
 
@@ -199,7 +210,7 @@ class Demonstration:
                 raise_if_spoiled(self._anyway, "waiting for batch-cpu", others.pct(), waited, waited)
             await self._judge_gang(bench.client)
         found = batch or await manifests.pods(bench.client, _BATCH)
-        self._phases.append(await run_phase(bench, SUBLET, found))
+        await self._measure(bench, SUBLET, found)
 
     async def _judge_gang(self, client: KubeClient) -> None:
         gang = await manifests.all_running(client, _GANG, 3)

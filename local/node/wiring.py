@@ -75,7 +75,7 @@ async def serve(settings: NodeSettings) -> None:
                 await node.run(context, stop)
         finally:
             await ownership.release(cgroups)
-            for name in ("volumes", "host", "kubelet"):
+            for name in ("host", "kubelet"):
                 mounting.remove(settings.run_dir / name)
             log.info("node stopped", node=settings.node_name)
 

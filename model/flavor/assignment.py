@@ -18,14 +18,12 @@ from model.queue import Cell
 class FlavorRequest(msgspec.Struct, frozen=True):
     """Pods of one shape that ask for a flavour: `request` is of one pod, in base units.
 
-    `min_count` is how few would do, None: all of `count`. `node_terms` are the alternatives of its required node
-    affinity, None without any.
+    `node_terms` are the alternatives of its required node affinity, None without any.
     """
 
     name: str
     count: int
     request: Mapping[str, int] = {}
-    min_count: int | None = None
     node_selector: Mapping[str, str] = {}
     node_terms: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()

@@ -46,6 +46,8 @@ class SubmissionQueue(msgspec.Struct, frozen=True):
 class SubmissionStanding(msgspec.Struct, frozen=True):
     """How a LocalQueue stands: what its jobs on nodes use, and what is `reserved` with what is kept for those whose
     victims have not gone yet.
+
+    `consumed` is what it used over time by resource, where its queue serves by that; None elsewhere.
     """
 
     queue: SubmissionQueue
@@ -54,3 +56,4 @@ class SubmissionStanding(msgspec.Struct, frozen=True):
     nominated_jobs: int = 0
     used: Mapping[Cell, int] = {}
     reserved: Mapping[Cell, int] = {}
+    consumed: Mapping[str, int] | None = None

@@ -121,6 +121,18 @@ class JobTask(msgspec.Struct, frozen=True):
     after: TaskDependency | None = None
 
 
+class Member(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """A pod's place in its job: the task and the index in it."""
+
+    task: str
+    index: int
+
+    @property
+    def text(self) -> str:
+        """`worker-2`."""
+        return f"{self.task}-{self.index}"
+
+
 class ElasticPolicy(msgspec.Struct, frozen=True):
     """The job has `minimum` to `maximum` pods of its task `task`; grows and shrinks by a step, then rests: before it
     grows for `up_cooldown_seconds`, after others took pods away for `down_cooldown_seconds` at least.
@@ -134,13 +146,21 @@ class ElasticPolicy(msgspec.Struct, frozen=True):
     up_cooldown_seconds: float = 300.0
     down_cooldown_seconds: float = 300.0
 
+    def spares(self, member: Member) -> bool:
+        """Whether it is above the minimum."""
+        return member.task == self.task and member.index >= self.minimum
+
 
 class CheckpointPolicy(msgspec.Struct, frozen=True):
-    """Where the job's processes save checkpoints, how often, how many are kept (0: all), as their environment says."""
+    """Where the job's processes save checkpoints, how often, how many are kept (0: all), as their environment says.
+
+    Before others end them they are told, and have `grace_seconds` to save.
+    """
 
     url: str
     interval_seconds: float = 0.0
     most: int = 0
+    grace_seconds: float = 30.0
 
 
 class GroupTerms(msgspec.Struct, frozen=True):
@@ -195,15 +215,3 @@ class Job(msgspec.Struct, frozen=True):
     def task(self, name: str) -> JobTask | None:
         """The task of that name."""
         return next((task for task in self.tasks if task.name == name), None)
-
-
-class Member(msgspec.Struct, frozen=True, order=True, cache_hash=True):
-    """A pod's place in its job: the task and the index in it."""
-
-    task: str
-    index: int
-
-    @property
-    def text(self) -> str:
-        """`worker-2`."""
-        return f"{self.task}-{self.index}"

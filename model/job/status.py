@@ -56,8 +56,9 @@ class PodPhase(StrEnum):
 class JobPod(msgspec.Struct, frozen=True):
     """A pod of a job as it is. `run` is the job's run that made it (JobStatus.run).
 
-    `evicted`: another ended it, as in PodEvent.EVICTED. `leaving`: its deletion has begun. `waits` is why the scheduler
-    has no node for it, `since_seconds` when it came into its phase as far as that is told.
+    `evicted`: another ended it, as in PodEvent.EVICTED, or it ended once it was told to. `leaving`: its deletion has
+    begun. `waits` is why the scheduler has no node for it, `since_seconds` when it came into its phase as far as that
+    is told, `told_until_seconds` how long it has since it was told that others end it.
     """
 
     member: Member
@@ -74,6 +75,7 @@ class JobPod(msgspec.Struct, frozen=True):
     waits: str = ""
     created_seconds: float = 0.0
     since_seconds: float = 0.0
+    told_until_seconds: float = 0.0
     requests: ResourceVector = ResourceVector()
 
     @property
@@ -140,6 +142,17 @@ class Allocation(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...] = ()
 
 
+class World(msgspec.Struct, frozen=True):
+    """The pods of an elastic job that train together: `size` of them, in their `generation`, which begins with 1.
+
+    `digest` tells whether they are others than before.
+    """
+
+    generation: int = 0
+    size: int = 0
+    digest: str = ""
+
+
 class JobStatus(msgspec.Struct, frozen=True):
     """How a job goes: all that is known of it besides its pods, kept in its object's status.
 
@@ -149,7 +162,9 @@ class JobStatus(msgspec.Struct, frozen=True):
     some away then. `running_seconds` is the
     time spent running before `since_seconds`, when the phase began. `began_seconds` is when it ran first,
     `queued_seconds` since when it waits. `passed` are its phases so far, the last ones, where its kind tells them.
-    `command` is the uid of the command that was obeyed last.
+    `command` is the uid of the command that was obeyed last, `world` who trains together in an elastic job. `in_a_row`
+    are restarts of which each came soon after the one before, `rest_seconds` is Unix time until which no pods are made
+    for the last of them.
     """
 
     phase: JobPhase = JobPhase.PENDING
@@ -173,6 +188,9 @@ class JobStatus(msgspec.Struct, frozen=True):
     passed: tuple[PassedPhase, ...] = ()
     events: tuple[JobEvent, ...] = ()
     command: str = ""
+    world: World = World()
+    in_a_row: int = 0
+    rest_seconds: float = 0.0
 
     @property
     def counts(self) -> TaskCounts:

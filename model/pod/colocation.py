@@ -20,6 +20,18 @@ class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
     """The same after its init containers were through."""
 
 
+class StandingNotice(msgspec.Struct, frozen=True):
+    """A pod is told that it goes: since when, and by when at the latest (Unix seconds), why and by whom.
+
+    Whoever may change the pod may have written it, so it shortens nobody's rights but the pod's own.
+    """
+
+    since_seconds: float
+    deadline_seconds: float
+    reason: str = ""
+    by: str = ""
+
+
 class EvictionTerms(msgspec.Struct, frozen=True):
     """What a pod itself says about being evicted (Koordinator apis/extension/evict.go, and our notice)."""
 
@@ -33,6 +45,8 @@ class EvictionTerms(msgspec.Struct, frozen=True):
     """Label koordinator.sh/priority, None without one."""
     notice_seconds: float = 0.0
     """How long before its end it wants to be told; 0: not at all."""
+    standing: StandingNotice | None = None
+    """That it was told (annotation sublet.dev/preemption-notice), None where it was not."""
 
 
 class BurstTerms(msgspec.Struct, frozen=True):
@@ -79,6 +93,8 @@ class Colocation(msgspec.Struct, frozen=True):
     """Its own words make its band one of mid, batch or free."""
     preemptible: bool = True
     """No label protects it from preemption."""
+    minimum_member: bool = False
+    """One of its gang's minimum, without which the gang does not go on."""
     eviction: EvictionTerms = EvictionTerms()
     """What it says about being evicted."""
     load: LoadTerms = LoadTerms()

@@ -134,3 +134,5 @@ class PodSpec(msgspec.Struct, frozen=True):
     """Fields with constraints that this version cannot honour: such a pod is never placed by guesswork."""
     grace_seconds: float = 30.0
     """How long it may take to end (spec.terminationGracePeriodSeconds)."""
+    deadline_seconds: float | None = None
+    """How long it may run at most (spec.activeDeadlineSeconds), None without end."""

@@ -47,12 +47,16 @@ class WorkloadCondition(msgspec.Struct, frozen=True):
 
 
 class PodSetAssignment(msgspec.Struct, frozen=True):
-    """What a pod set got: a flavour by resource, and `usage`, the amounts of all `count` pods as text."""
+    """What a pod set got: a flavour by resource, and `usage`, the amounts of all `count` pods as text.
+
+    `seats` is how many of them have room on which node, by host name; none where quota alone was given.
+    """
 
     name: str
     count: int
     flavors: Mapping[str, str] = {}
     usage: Mapping[str, str] = {}
+    seats: Mapping[str, int] = {}
 
 
 class WorkloadAdmission(msgspec.Struct, frozen=True):
@@ -112,7 +116,10 @@ class WorkloadStatus(msgspec.Struct, frozen=True):
 
 
 class WorkloadObject(msgspec.Struct, frozen=True):
-    """A Workload: `owner` is the uid of its job. `unreadable` says why it cannot be acted on, empty where it can."""
+    """A Workload: `owner` is the uid of its job. `unreadable` says why it cannot be acted on, empty where it can.
+
+    `boost` is what somebody adds to its priority; nothing else of it is the job's word.
+    """
 
     namespace: str
     name: str
@@ -124,6 +131,7 @@ class WorkloadObject(msgspec.Struct, frozen=True):
     created_seconds: float = 0.0
     queue: str = ""
     priority: int = 0
+    boost: int = 0
     priority_class: str = ""
     active: bool = True
     max_seconds: int | None = None
@@ -142,7 +150,24 @@ class WorkloadObject(msgspec.Struct, frozen=True):
         return sum(pods.count for pods in self.pod_sets)
 
     @property
+    def counts_as(self) -> int:
+        """Its priority where it waits, and where it may be evicted."""
+        return self.priority + self.boost
+
+    @property
+    def least(self) -> int:
+        """With how many pods it may start."""
+        return sum(pods.least for pods in self.pod_sets)
+
+    def queued_seconds(self, *, by_creation: bool) -> float:
+        """Its place in its queue: by its creation, or by an eviction because its pods were not ready in time."""
+        found = self.status.conditions.get(ConditionName.EVICTED)
+        late = found is not None and found.holds and found.reason == EvictionReason.PODS_READY_TIMEOUT.value
+        return self.created_seconds if found is None or by_creation or not late else found.since_seconds
+
+    @property
     def waiting(self) -> bool:
-        """Whether it may be admitted as far as it depends on itself."""
+        """Whether it may be admitted as far as it depends on itself; one without a job starts nothing."""
         status = self.status
-        return self.active and not (status.finished or status.reserving or status.resting or self.unreadable)
+        kept = status.finished or status.reserving or status.resting
+        return self.active and self.owner != "" and not (kept or self.unreadable)

@@ -19,7 +19,7 @@ from model.pod.pod import Pod
 from model.priority import PriorityClass
 from model.workload import Gang, GangMembership, GangSource, GangSpec, GangTimes, WorkloadId
 from scheduler.cache.nested_groups import NestedGroups
-from scheduler.core.gangs.groups import GroupIndex
+from scheduler.core.gangs.groups import GroupIndex, group_of
 from scheduler.core.gangs.minimum import GangPart, part_of
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.gangs.roster import Roster
@@ -78,6 +78,14 @@ class GangCache:
 
     def get(self, key: str) -> GangRecord | None:
         return next((records[key] for records in self._records.values() if key in records), None)
+
+    def subject_of(self, pod: Pod) -> WorkloadId:
+        """Its gang group or gang, or the pod alone."""
+        return self.index.subject(pod.spec.gang.key) if pod.spec.gang else WorkloadId.pod(pod.key)
+
+    def job(self, key: str) -> tuple[WorkloadId | None, int | None]:
+        """The group that a gang is in, None for itself alone, and its own word on priority."""
+        return group_of(self.index.subject(key)), self.priority(key)
 
     def priority(self, key: str) -> int | None:
         """The gang's own word on the priority of its pods; None where theirs counts."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kube import objects
-from kube.dialects.queues import kueue_objects
+from kube.dialects.queues import kueue_objects, kueue_statuses
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
@@ -62,6 +62,10 @@ class KueueCache:
     def source(self, key: str) -> tuple[objects.Metadata, Any] | None:
         """Metadata and status of a LocalQueue; None where there is none."""
         return (self._metadata[key], self._statuses.get(key)) if key in self._metadata else None
+
+    def consumed(self, key: str) -> tuple[Mapping[str, int], float]:
+        """What a LocalQueue had used over time, and when that was written (Unix time)."""
+        return kueue_statuses.read_consumed(self._statuses.get(key))
 
     def apply(self, change: Change[Any]) -> bool:
         """Take in one change; whether anything that others read is another by it."""

@@ -42,6 +42,11 @@ class MakerCache:
         """The queue that its maker names."""
         return self._queues.get(made.id, _NO_QUEUE)
 
+    def limit_seconds(self, made: MadePod) -> float | None:
+        """How long its maker may run at most."""
+        found = self._objects.get(made.id)
+        return found.limit_seconds if found is not None else None
+
     def pods_of(self, key: str) -> tuple[str, ...]:
         """The uids of pods that objects of this name (`namespace/name`) made."""
         return tuple(sorted(uid for maker in Maker for uid in self._pods.get(MakerId(maker, key), ())))

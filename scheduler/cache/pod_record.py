@@ -20,7 +20,9 @@ class PodRecord(msgspec.Struct):
     `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
     `group_queue` is the queue that its PodGroup or its maker named when it was seen last before it had a node. `made`
     is what it says of the object that it was made for, where that decides on its gang. `workload` is the Workload of
-    the job that it belongs to; a `stand_in` is a pod that such a job would have, and no object.
+    the job that it belongs to, `named_workload` the key of the one that it names, which may not be known yet; a
+    `stand_in` is a pod that such a job would have, and no object. `told_seconds` is when (Unix time) we said last why
+    it waits, 0 where another did.
     """
 
     pod: Pod
@@ -33,11 +35,8 @@ class PodRecord(msgspec.Struct):
     made: MadePod | None = None
     workload: NamedObject | None = None
     stand_in: bool = False
-
-    @property
-    def leaves_as(self) -> NamedObject:
-        """What is evicted where the pod has to go: the Workload of an admitted job, whose pods go with it."""
-        return self.workload or self.named
+    named_workload: str = ""
+    told_seconds: float = 0.0
 
     @property
     def named(self) -> NamedObject:
@@ -54,3 +53,10 @@ class CacheChanges(msgspec.Struct):
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
     unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
+
+    def take(self) -> CacheChanges:
+        """What was collected, which is forgotten here."""
+        taken = CacheChanges(self.subjects, self.news, self.refusals, self.invalid_gangs, self.unserved)
+        self.subjects, self.news = set(), News()
+        self.refusals, self.invalid_gangs, self.unserved = [], [], []
+        return taken

@@ -88,6 +88,8 @@ class SubmissionStatuses:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         taken = queue is not None and kueue_statuses.active(queue)[0]
         found = kueue_statuses.local_queue_status(standing, queue.queue.flavor_groups if queue is not None else ())
+        if standing.consumed is not None:
+            found |= kueue_statuses.consumed_status(told, standing.consumed, self._clock(), now)
         condition = kueue_statuses.local_active(standing, queue.queue if queue is not None else None, taken)
         found["conditions"] = with_active(told, condition, metadata.generation, now)
         changed = merge(told, found)

@@ -18,6 +18,7 @@ from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import Maker, made_pod
 from kube.dialects.gangs.volcano import GROUP as VOLCANO
 from kube.dialects.queues.dialect import ALL, QueueDialect
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE, notice_text, withdrawal
 from kube.dialects.suspended.workload import API_VERSION as KUEUE_VERSION
 from kube.dialects.suspended.workload import GROUP as KUEUE_GROUP
 from kube.dialects.suspended.workload import RESOURCE as WORKLOADS
@@ -26,6 +27,7 @@ from kube.informer import SOON_SECONDS, Change, ChangeKind, Informer
 from model.condition import ConditionStatus, ConditionType
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.pod.colocation import StandingNotice
 from model.reason import Reason
 from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes
@@ -354,6 +356,35 @@ class KubernetesEvictor:
             if required or fault.status in (404, 409):
                 raise
             log.warning("victim deleted without condition DisruptionTarget", pod=pod.key, error=str(fault))
+
+
+class KubernetesNoticeWriter:
+    """scheduler.ports.NoticeWriter by the annotation, written with the status: that right alone is there."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def show(self, pod: NamedObject, notice: StandingNotice) -> None:
+        """404 and 409 say that the pod is gone, or another."""
+        if pod.group == KUEUE_GROUP:
+            return
+        annotations = {ANNOTATION_STANDING_NOTICE: notice_text(notice)}
+        body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
+        try:
+            await self._client.patch(_status_path(pod), body, PatchKind.MERGE)
+        except KubernetesFault as fault:
+            if fault.status not in (404, 409):
+                raise
+
+    async def hide(self, pod: NamedObject, notice: StandingNotice) -> None:
+        """422 says that the pod is another, or has another notice or none."""
+        if pod.group == KUEUE_GROUP:
+            return
+        try:
+            await self._client.patch(_status_path(pod), withdrawal(notice, pod.uid), PatchKind.JSON)
+        except KubernetesFault as fault:
+            if fault.status not in (404, 422):
+                raise
 
 
 class KubernetesAnnouncer:

@@ -239,7 +239,8 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             case "decision":
                 self._node_reports.decision(node, codec.decision_from_wire(message.decision.decision))
             case "checkpoint":
-                self._node_reports.checkpoint(node, codec.checkpoint_from_wire(message.checkpoint))
+                saved = codec.checkpoint_from_wire(message.checkpoint, self._clock())
+                self._node_reports.checkpoints(((node, saved),))
             case "hello":
                 raise PeerFault("NodeMessage", "a second hello", "open a new stream instead")
             case _:

@@ -16,6 +16,7 @@ import structlog
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
 from scheduler.link.frames import Frames, FromLinkProcess, LeaderState, Serving, ToLinkProcess
+from scheduler.link.newest_saved import NewestSaved
 from scheduler.link.notices import NoticeBoard
 from scheduler.ports import Clock, NodeReportSink
 
@@ -27,6 +28,8 @@ _STEADY_SECONDS = 60.0
 _STOP_SECONDS = 2.0
 _SLICE = 64
 _COSTS_A_SECOND = 1000
+_RESTS = 9.0
+"""Times as long as checkpoints took: a tenth of this process is theirs at most."""
 
 
 class LinkChild:
@@ -47,6 +50,8 @@ class LinkChild:
         self._links: set[str] = set()
         self._pending = ToLinkProcess()
         self._wake = asyncio.Event()
+        self._saved = NewestSaved()
+        self._saving = asyncio.Event()
         self._listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._told_costs: dict[str, tuple[tuple[str, str, int, float | None], ...]] = {}
 
@@ -69,6 +74,7 @@ class LinkChild:
         if self._role.leading or self._role.leader != leader:
             self._play(LeaderState(False, leader))
         self._lose_links()
+        self._saved.take()
         self._node_reports = None
 
     def notify(self, node: str, notice: PreemptionNotice) -> None:
@@ -112,7 +118,7 @@ class LinkChild:
         with contextlib.closing(theirs):
             process = await self._start(theirs.fileno())
         frames = await Frames.over(ours, FromLinkProcess)
-        helpers = [asyncio.create_task(work) for work in (self._write(frames), self._sweep())]
+        helpers = [asyncio.create_task(work) for work in (self._write(frames), self._sweep(), self._save())]
         try:
             open_notices: dict[str, tuple[str, PreemptionNotice | None]]
             open_notices = {notice.pod_uid: (node, notice) for node, notice in self._notices.all()}
@@ -160,12 +166,23 @@ class LinkChild:
             (node_reports.connected if up else node_reports.disconnected)(node)
         for node, report in frame.reports.items():
             node_reports.report(node, report)
-        for node, saved in frame.saved:
-            node_reports.checkpoint(node, saved)
+        if frame.saved:
+            self._saved.put(frame.saved)
+            self._saving.set()
         for node, decision in frame.decisions:
             node_reports.decision(node, decision)
         if frame.links:
             self._tell_costs(node_reports, [node for node, up in frame.links.items() if up])
+
+    async def _save(self) -> None:
+        """Checkpoints, with rests: a gang of thousands is gone through for each batch, whoever tells how often."""
+        while True:
+            await self._saving.wait()
+            self._saving.clear()
+            began, told = time.monotonic(), self._saved.take()
+            if self._node_reports is not None:
+                self._node_reports.checkpoints(told)
+            await asyncio.sleep((time.monotonic() - began) * _RESTS)
 
     async def _sweep(self) -> None:
         """Costs of every linked node, a few at a time so that no turn waits, at most a thousand nodes a second."""

@@ -13,6 +13,9 @@ from model.reason import Reason
 _WAITS = "training_job_scheduling_duration_seconds"
 _COMPLETIONS = "training_job_completion_seconds"
 _LOSSES = "training_job_preemptions_total"
+_SAVES = "training_checkpoint_saves_total"
+_LOST_WORK = "lost_work_seconds_total"
+_MOST_JOBS = 1000
 
 
 class SchedulerMetrics:
@@ -23,6 +26,7 @@ class SchedulerMetrics:
         self._queues: Mapping[str, Sequence[MetricSample]] = dict.fromkeys(QUEUE_ROWS, ())
         self._made.follow(lambda: self._queues, *QUEUE_ROWS)
         self._counted: set[str] = set()
+        self._jobs: dict[str, None] = {}
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -77,6 +81,22 @@ class SchedulerMetrics:
         self._counted |= {preemptor_queue, victim_queue}
         self._made.count(_LOSSES, preemptor_queue, victim_queue, reason.value)
 
+    def lost_work(self, queue: str, seconds: float) -> None:
+        self._counted.add(queue)
+        self._made.count(_LOST_WORK, queue, by=max(0.0, seconds))
+
+    def checkpoint(self, job: str, reason: str, status: str) -> None:
+        self._jobs.pop(job, None)
+        self._jobs[job] = None
+        self._made.count(_SAVES, job, reason, status)
+        if len(self._jobs) > _MOST_JOBS:
+            self.job_gone(next(iter(self._jobs)))
+
+    def job_gone(self, job: str) -> None:
+        if job in self._jobs:
+            del self._jobs[job]
+            self._made.forget(_SAVES, "job", job)
+
     def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
         self._queues = series
         for gone in self._counted.difference(names):
@@ -84,6 +104,7 @@ class SchedulerMetrics:
             self._made.forget(_COMPLETIONS, "queue", gone)
             self._made.forget(_LOSSES, "preemptor_queue", gone)
             self._made.forget(_LOSSES, "victim_queue", gone)
+            self._made.forget(_LOST_WORK, "queue", gone)
         self._counted.intersection_update(names)
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:

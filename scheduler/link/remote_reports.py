@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport
 from scheduler.link.frames import FromLinkProcess
+from scheduler.link.newest_saved import NewestSaved
 from scheduler.ports import Clock
 
 _MOST_DECISIONS = 4096
-_MOST_SAVED = 65_536
 _FRAME_REPORTS = 256
 """Bounds how long the scheduling process is kept by one frame."""
 
@@ -26,7 +27,7 @@ class RemoteNodeReports:
         self._wake = asyncio.Event()
         self._links: dict[str, bool] = {}
         self._reports: dict[str, NodeReport] = {}
-        self._saved: dict[tuple[str, str], CheckpointSaved] = {}
+        self._saved = NewestSaved()
         self._decisions: deque[tuple[str, Decision]] = deque()
         self._dropped = 0
         self._costs: dict[str, tuple[float, tuple[EvictionCost, ...]]] = {}
@@ -53,12 +54,8 @@ class RemoteNodeReports:
         self._decisions.append((node, decision))
         self._wake.set()
 
-    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
-        """What one node says of a pod never takes the place of what another does."""
-        self._saved.pop((node, saved.pod_uid), None)
-        self._saved[node, saved.pod_uid] = saved
-        if len(self._saved) > _MOST_SAVED:
-            del self._saved[next(iter(self._saved))]
+    def checkpoints(self, told: Iterable[tuple[str, CheckpointSaved]]) -> None:
+        self._saved.put(told)
         self._wake.set()
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]:
@@ -74,8 +71,9 @@ class RemoteNodeReports:
 
     def forget(self) -> None:
         """Nothing of what waits or came down counts for another leader."""
-        for store in (self._reports, self._saved, self._costs):
-            store.clear()
+        self._reports.clear()
+        self._saved.take()
+        self._costs.clear()
         self._decisions.clear()
 
     async def take(self) -> FromLinkProcess:
@@ -94,11 +92,11 @@ class RemoteNodeReports:
         frame = FromLinkProcess(
             links=self._links,
             reports=reports,
-            saved=[(node, saved) for (node, _), saved in self._saved.items()],
+            saved=self._saved.take(),
             decisions=list(self._decisions),
             dropped=self._dropped,
         )
-        self._links, self._saved, self._dropped = {}, {}, 0
+        self._links, self._dropped = {}, 0
         self._decisions.clear()
         return frame
 

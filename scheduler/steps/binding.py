@@ -15,7 +15,6 @@ from model.placement import Placement
 from model.workload import GangMode
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.gangs.groups import group_of
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
@@ -53,7 +52,7 @@ class Binding:
 
     def assume(self, working: WorkingSnapshot, candidate: Candidate, placing: Placing, now: float) -> Turn:
         """Charge the pods, and bind them."""
-        self._cache.assume(placing.charges, now)
+        self._cache.charges.assume(placing.charges, now)
         working.put(placing.assignments)
         self._backlog.binding_started(candidate.subject)
         gang = candidate.workload.gang
@@ -61,7 +60,7 @@ class Binding:
         return Turn(batches=[BindingBatch(candidate.subject, strict, placing.binds)])
 
     def _charge(self, assignment: Assignment, node: str, candidate: Candidate, cpus: BoundCpus | None) -> Charge:
-        record = self._cache.record(assignment.uid)
+        record = self._cache.pods.record(assignment.uid)
         pod = record.pod if record else None
         priority = self._cache.gangs.priority_of(pod) if pod else None
         return Charge(
@@ -71,14 +70,14 @@ class Binding:
             assignment.pod_traits,
             pod,
             candidate.workload.queue,
-            subject=group_of(candidate.subject),
+            subject=candidate.subject,
             gang_priority=priority,
             cpus=cpus,
         )
 
     def _bind(self, assignment: Assignment, node: str, cpus: BoundCpus | None, working: WorkingSnapshot) -> Bind:
         uid = assignment.uid
-        record = self._cache.record(uid)
+        record = self._cache.pods.record(uid)
         if record is None:
             raise LookupError(f"pod {uid} was placed but is not in the cache")
         placement = Placement(record.pod.key, uid, node)
@@ -90,7 +89,8 @@ class Binding:
             annotations.append((ANNOTATION_FLAVORS, flavors_text(assignment.pod_class.flavors)))
         if record.made is not None or record.pod.spec.gang is not None:
             # Others may give it a queue: their word may be another, or gone, when the next process leads.
-            annotations.append((ANNOTATION_CHARGED_QUEUE, record.group_queue))
+            queue = record.group_queue or (record.pod.spec.queue if record.workload is not None else "")
+            annotations.append((ANNOTATION_CHARGED_QUEUE, queue))
         if annotations:
             placement = msgspec.structs.replace(placement, annotations=tuple(annotations))
         return Bind(record.named, placement, record.pod.created_seconds)

@@ -9,6 +9,7 @@ from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim, ClaimedPod
 from scheduler.core.ledger.residents import Residents
+from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing.backlog import Backlog
@@ -18,6 +19,7 @@ from scheduler.core.queueing.reservation import Reservations
 from scheduler.core.snapshot.podclass import PodClass
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.settings import SchedulerSettings
+from scheduler.steps.evicting import taken_back, told_pods
 from scheduler.steps.memo import Memo
 from scheduler.steps.pod_conditions import PodConditions
 from scheduler.steps.preempting import UNDER_WAY, Preempting
@@ -32,7 +34,7 @@ class CapacityHolds:
     def __init__(self, cache: ClusterCache, backlog: Backlog, quotas: QueueQuotas, settings: SchedulerSettings) -> None:
         self.preempting = Preempting(cache, settings.preemption)
         self.conditions = PodConditions(cache, self.preempting.node_of)
-        self.suspended = SuspendedJobs(cache)
+        self.suspended = SuspendedJobs(cache, settings.suspended_jobs)
         self._cache = cache
         self._backlog = backlog
         self._quotas = quotas
@@ -44,17 +46,28 @@ class CapacityHolds:
         nominated, reserved = self.preempting.as_nominated(snapshot), self._reservations.as_nominated(snapshot)
         return (*nominated, *reserved, *self.suspended.kept(snapshot))
 
+    def assignments(self, working: WorkingSnapshot, candidate: Candidate) -> Placed | None:
+        """What is kept for a workload, where it may have that by now."""
+        return self.preempting.assignments(working, candidate) or self.suspended.seated(working, candidate)
+
     def settle(self, snapshot: ClusterSnapshot, now: float) -> Turn:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
-        waiting = self._backlog.by_subject
+        waiting, turn = self._backlog.by_subject, Turn()
         if not self._restored:
             self._restored = True
             self._cache.ledger.residents(snapshot)
-            for candidate in waiting.values():
-                self.preempting.restore(self._quotas.flavored(candidate), snapshot, now)
-        turn = self._dropped(self.preempting.sweep(waiting, snapshot, now))
+            turn.add(self._restore(snapshot, now))
+        turn.add(self._dropped(self.preempting.sweep(waiting, snapshot, now)))
         self._free(each.pod_class for each in self._reservations.settle(waiting, snapshot, now))
         return turn
+
+    def _restore(self, snapshot: ClusterSnapshot, now: float) -> Turn:
+        """What a scheduler before this one kept and began goes on; whom it told for nobody stays."""
+        told, adopted = told_pods(self._cache), set[str]()
+        for candidate in self._backlog.by_subject.values():
+            adopted |= self.preempting.restore(self._quotas.flavors.flavored(candidate), told, snapshot, now)
+        charges = (charge for each in told.values() for charge in each)
+        return taken_back(self._cache, (charge for charge in charges if charge.uid not in adopted))
 
     def hold(self, working: WorkingSnapshot, candidate: Candidate, now: float) -> None:
         """Room for the rest of a gang that is bound in part is kept, also while it rests after a failure."""
@@ -131,7 +144,7 @@ class CapacityHolds:
 
     def next_due(self) -> float | None:
         """Unix time at which time alone ends something that is kept."""
-        found = (self._reservations.next_due(), self.preempting.next_due())
+        found = (self._reservations.next_due(), self.preempting.next_due(), self.suspended.next_due())
         return min((due for due in found if due is not None), default=None)
 
     def _drop(self, subject: WorkloadId) -> tuple[Claim, ...]:

@@ -31,6 +31,8 @@ def chosen(question: FlavorQuestion, candidate: Candidate, needed: Sequence[int]
     if every.mode is FlavorMode.FIT:
         return every
     counts = list(needed) if any(needed) else [1, *(0 for _ in needed[1:])]
+    if counts == [pods.count for pods in candidate.workload.pod_sets]:
+        return every
     return assign(question, requests(candidate, counts))
 
 

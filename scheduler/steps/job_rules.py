@@ -11,7 +11,8 @@ from scheduler.core.ledger.queue_book import QueueBook
 from scheduler.core.queues.admission_rules import JobFacts, Refusal, Replicas, gpus_of, refusal, refused_for_ever
 from scheduler.core.queues.tree import QueueTree
 
-_MOST_RESOURCES = 128
+MOST_RESOURCES = 128
+"""Of which queues count what a pod asks for."""
 _NO_RULES = QueueAdmission()
 
 
@@ -86,8 +87,8 @@ def too_many_resources(candidate: Candidate) -> str:
     Whoever makes a pod may name tens of thousands, and each question about quota goes through all of them.
     """
     for pod_class in candidate.classes:
-        if len(pod_class.request) > _MOST_RESOURCES:
-            return f"a pod of it names {len(pod_class.request)} resources, and queues count up to {_MOST_RESOURCES}"
+        if len(pod_class.request) > MOST_RESOURCES:
+            return f"a pod of it names {len(pod_class.request)} resources, and queues count up to {MOST_RESOURCES}"
     return ""
 
 

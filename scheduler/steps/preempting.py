@@ -3,54 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from model.placement import PlanState
+from model.placement import EvictionPlan, Victim
+from model.qos import LOWEST_PROD
 from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.minimum import GangPart
+from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.claim import Claim
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, PreemptionFacts, PreemptionPlan
 from scheduler.core.preemption.gang_store import GangStore
+from scheduler.core.preemption.legal import UNNAMED, may_stay_victim
 from scheduler.core.preemption.nominations import Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
-from scheduler.core.preemption.progress import (
-    Action,
-    Evict,
-    Notify,
-    Progress,
-    Unnotify,
-    VictimStates,
-    advance,
-    notice_seconds,
-)
+from scheduler.core.preemption.progress import notice_seconds
 from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
-from scheduler.steps.turn import Eviction, Notice, Turn
+from scheduler.steps.evicting import PREEMPTED, Evictions, EvictionWords, UnderWay
+from scheduler.steps.turn import Turn
 
-REASON = "PreemptionByScheduler"
-
-
-class _Carried(msgspec.Struct):
-    """A plan on its way; `notified` are uids of victims that know, `eviction_requested` of those to be evicted.
-
-    `until_seconds` (Unix time) is how long victims that are told may take.
-    """
-
-    progress: Progress
-    scheduler_name: str
-    until_seconds: float
-    notified: set[str] = msgspec.field(default_factory=set)
-    eviction_requested: set[str] = msgspec.field(default_factory=set)
+_MOST_NAME = 500
+"""Characters of a preemptor's name in a notice: a group of gangs may have a very long one."""
+_MOST_HAVE_ENDED = 0.9
+"""The part of past runs that have ended by when a victim is expected to."""
 
 
 class Preempting:
@@ -61,9 +46,15 @@ class Preempting:
         self.gangs = GangStore()
         self._cache = cache
         self._nominations = Nominations(cache.ledger)
-        self._carried: dict[WorkloadId, _Carried] = {}
+        self._evictions = Evictions(cache)
+        self._until: dict[WorkloadId, float] = {}
         self._evicted: dict[WorkloadId, float] = {}
         self._in_vain: frozenset[WorkloadId] = frozenset()
+
+    @property
+    def under_way(self) -> UnderWay:
+        """What it has under way, for others who evict."""
+        return self._evictions.under_way
 
     def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The room that is kept."""
@@ -92,11 +83,17 @@ class Preempting:
     @property
     def nominated(self) -> frozenset[WorkloadId]:
         """Subjects whose plans are on their way."""
-        return frozenset(self._carried)
+        return self._evictions.keys
 
     def until(self, subject: WorkloadId) -> float:
         """Unix time until which victims that were told for a subject may take, 0 without any."""
-        return self._carried[subject].until_seconds if subject in self._carried else 0.0
+        return self._until.get(subject, 0.0)
+
+    def ending(self, now: float) -> list[WorkloadId]:
+        """Subjects whose victims would go at this moment, having been given time: whether that is still needed is to be
+        seen first.
+        """
+        return self._evictions.ending(now)
 
     def attempt(
         self,
@@ -107,13 +104,13 @@ class Preempting:
         now: float,
     ) -> PreemptionPlan | NoPreemption:
         """What it takes for a candidate that fits nowhere, or lacks quota; nothing is changed."""
-        records = (self._cache.record(uid) for uid in candidate.uids)
+        records = (self._cache.pods.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(
             pods={record.pod.uid: record.pod for record in records if record is not None},
             budgets=self._cache.related.budgets,
             saved=self._cache.saved,
             gangs=self.gangs,
-            in_flight=frozenset(self._carried),
+            in_flight=self.nominated,
             evicted=self._evicted,
             queues=queues,
             prompt=candidate.subject in self._in_vain,
@@ -121,22 +118,50 @@ class Preempting:
         outcome = preempt(working, candidate, residents, facts, self.policy, now)
         if facts.prompt and isinstance(outcome, NoPreemption):
             slow = msgspec.structs.replace(facts, prompt=False)
-            return preempt(working, candidate, residents, slow, self.policy, now)
-        return outcome
+            outcome = preempt(working, candidate, residents, slow, self.policy, now)
+        patient = self.policy.leave_ending and not _waits_for_nobody(candidate) and not facts.prompt
+        return self._leaving(outcome, now) if patient and isinstance(outcome, PreemptionPlan) else outcome
+
+    def _leaving(self, plan: PreemptionPlan, now: float) -> PreemptionPlan:
+        """With victims left to end that are expected to."""
+        victims = tuple(self._left_to_end(victim, now) for victim in plan.eviction.victims)
+        return msgspec.structs.replace(plan, eviction=msgspec.structs.replace(plan.eviction, victims=victims))
 
     def begin(
         self, plan: PreemptionPlan, candidate: Candidate, snapshot: ClusterSnapshot, now: float
     ) -> tuple[Claim, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
-        until = now + notice_seconds(plan.eviction.victims, self.policy)
+        told = now + notice_seconds(plan.eviction.victims, self.policy)
+        until = max((told, *(victim.left_until_seconds for victim in plan.eviction.victims)))
         expires = self._expires(candidate, until)
         kept = self._nominations.expires_seconds(candidate.subject)
         if kept and not plan.eviction.victims:
             expires = min(expires, kept)  # else it could be put off for ever
         dropped = self._nominations.add(plan, snapshot, expires, candidate.governed_by)
         if plan.eviction.victims:
-            self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
+            self._carry_out(plan.eviction, candidate.profile, until)
         return dropped
+
+    def _left_to_end(self, victim: Victim, now: float) -> Victim:
+        """With its grace period, where it is expected to end by itself within that. The pods of a job that leaves as a
+        whole say nothing of that job's end.
+        """
+        record = self._cache.pods.record(victim.uid)
+        if record is None or self._cache.leaves_as(record) != record.named:
+            return victim
+        pod, runs = record.pod, self._cache.runs
+        started, ends = runs.started(victim.subject), runs.known_end(victim.subject, now, _MOST_HAVE_ENDED)
+        limits = [each for each in (pod.spec.deadline_seconds, self._cache.job_limit(pod)) if each is not None]
+        known = [*([ends] if ends is not None else []), *(started + each for each in limits if started is not None)]
+        grace = min(pod.spec.grace_seconds, self.policy.longest_wait_seconds)
+        # A deadline that passed longer ago than that nobody has kept.
+        soon = any(now - grace <= end <= now + grace for end in known)
+        until = now + grace if soon else 0.0
+        return msgspec.structs.replace(victim, left_until_seconds=until)
+
+    def _carry_out(self, plan: EvictionPlan, scheduler_name: str, until: float) -> None:
+        self._until[plan.preemptor] = until
+        self._evictions.begin(plan.preemptor, plan, _words(plan, scheduler_name))
 
     def assignments(self, working: WorkingSnapshot, candidate: Candidate) -> Placed | None:
         """The nominated assignments where all that is needed fits there by now; they are tried before any other.
@@ -172,84 +197,89 @@ class Preempting:
         """The workload gives up what is kept for it."""
         return self._nominations.drop(subject)
 
-    def restore(self, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> bool:
-        """After a restart: what the pods' status names is kept for them again."""
-        records = [record for uid in candidate.uids if (record := self._cache.record(uid)) is not None]
+    def restore(
+        self, candidate: Candidate, told: Mapping[str, Sequence[Charge]], snapshot: ClusterSnapshot, now: float
+    ) -> frozenset[str]:
+        """After a restart: what the pods' status names is kept for them again, and the plan goes on whose victims were
+        told, by the name in their notices; returns the uids of these. A notice is no more than a text that others may
+        write, too: whom no rule lets go for the candidate stays.
+        """
+        records = [record for uid in candidate.uids if (record := self._cache.pods.record(uid)) is not None]
         if not any(record.pod.status.nominated_node for record in records):
-            return False
-        expires = self._expires(candidate, now)
+            return frozenset()
         pods = {record.pod.uid: record.pod for record in records}
-        return self._nominations.restore(candidate, pods, snapshot, expires)
+        below_prod = any(pod.colocation.below_prod for pod in pods.values())
+        victims = tuple(
+            self._victim(charge)
+            for charge in told.get(_by(candidate.subject), ())
+            if may_stay_victim(charge, candidate, below_prod)
+        )
+        until = now + notice_seconds(victims, self.policy)
+        if not self._nominations.restore(candidate, pods, snapshot, self._expires(candidate, until)):
+            return frozenset()
+        if victims:
+            trigger = min(pods.values(), key=lambda pod: pod.key).key
+            plan = EvictionPlan(candidate.subject, trigger, victims, (), queue=candidate.governed_by)
+            self._carry_out(plan, candidate.profile, until)
+        return frozenset(victim.uid for victim in victims)
+
+    def _victim(self, charge: Charge) -> Victim:
+        """A pod that a scheduler before this one told to go: it has as long as it was told, within what is allowed."""
+        pod = charge.pod
+        if pod is None or (standing := pod.colocation.eviction.standing) is None:
+            raise LookupError(f"pod {charge.uid} has no notice")
+        asked = max(0.0, standing.deadline_seconds - standing.since_seconds)
+        return Victim(pod.key, pod.uid, charge.node, self._cache.gangs.subject_of(pod), asked, charge.governed_by)
 
     def advance(self, turn: Turn, waiting: Collection[WorkloadId], now: float) -> list[WorkloadId]:
         """One step of every plan on its way; returns the subjects of those that are over."""
         over: list[WorkloadId] = []
-        for subject, carried in sorted(self._carried.items()):
+        for subject in sorted(self._evictions):
             wanted = subject in waiting and self._nominations.get(subject) is not None
-            step = advance(carried.progress, self._victim_states(carried, wanted), self.policy, now)
-            carried.progress = step.progress
-            for action in step.actions:
-                self._act(turn, carried, action, now)
-            if carried.progress.over:
-                del self._carried[subject]
-                turn.spared.extend(self._spared(carried))
+            part = Turn()
+            if self._evictions.step(subject, wanted, self.policy, part, now):
+                self._until.pop(subject, None)
                 over.append(subject)
+            self._remember({loss.subject for loss in part.lost}, now)
+            turn.add(part)
         return over
 
     def next_due(self) -> float | None:
         """Unix time at which victims that were told go in any case."""
-        deadlines = (carried.progress.due_seconds for carried in self._carried.values())
-        found = (*deadlines, self._nominations.next_due())
+        found = (self._evictions.next_due(), self._nominations.next_due())
         return min((due for due in found if due is not None), default=None)
 
     def _expires(self, candidate: Candidate, ending: float) -> float:
         """Unix time until which room is kept whose pods are to end at `ending`."""
         return ending + min(candidate.timeout_seconds, self.policy.longest_wait_seconds)
 
-    def _spared(self, carried: _Carried) -> list[str]:
-        """Of a plan that is over, the victims (uids) whose eviction nobody needs any more."""
-        if carried.progress.plan.state is not PlanState.ABORTED:
-            return []
-        return sorted(
-            carried.eviction_requested.difference(*(other.eviction_requested for other in self._carried.values()))
-        )
-
-    def _victim_states(self, carried: _Carried, wanted: bool) -> VictimStates:
-        victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
-        alive = {uid for uid, record in victims.items() if record is not None and not record.pod.terminal}
-        deleting = {uid for uid, record in victims.items() if record is not None and record.pod.deleting}
-        return VictimStates(
-            frozenset(alive), frozenset(deleting), frozenset(carried.notified), self._cache.saved, wanted=wanted
-        )
-
-    def _act(self, turn: Turn, carried: _Carried, action: Action, now: float) -> None:
-        victim, plan = action.victim, carried.progress.plan
-        record = self._cache.record(victim.uid)
-        if record is None:
-            return
-        match action:
-            case Notify(_, deadline):
-                carried.notified.add(victim.uid)
-                turn.notices.append(Notice(victim.node, record.named, deadline, REASON))
-            case Unnotify():
-                carried.notified.discard(victim.uid)
-                if not any(victim.uid in other.notified for other in self._carried.values()):
-                    turn.notices.append(Notice(victim.node, record.named, None))
-            case Evict() if victim.uid not in carried.eviction_requested:
-                carried.eviction_requested.add(victim.uid)
-                self._remember(victim.subject, now)
-                note = f"Preempted by {plan.preemptor.name} on node {victim.node}"
-                if victim.reclaimed:
-                    note += f": queue {plan.queue} takes back what queue {victim.queue} borrowed"
-                told = message(plan, victim, carried.scheduler_name)
-                turn.evictions.append(Eviction(record.leaves_as, REASON, told, note))
-
-    def _remember(self, subject: WorkloadId, now: float) -> None:
+    def _remember(self, subjects: Collection[WorkloadId], now: float) -> None:
         """When a job lost a pod, for as long as that spares its others."""
         rest = self.policy.victim_cooldown_seconds
         self._evicted = {job: at for job, at in self._evicted.items() if now - at < rest}
         if rest:
-            self._evicted[subject] = now
+            self._evicted.update(dict.fromkeys(subjects, now))
+
+
+def _waits_for_nobody(candidate: Candidate) -> bool:
+    """Work of no queue, such as a service, and what is online and of class koord-prod, in a queue or not."""
+    prod = candidate.online and candidate.workload.outer_priority >= LOWEST_PROD
+    return prod or candidate.governed_by in UNNAMED
+
+
+def _by(preemptor: WorkloadId) -> str:
+    """Whom a notice names."""
+    return preemptor.text[:_MOST_NAME]
+
+
+def _words(plan: EvictionPlan, scheduler_name: str) -> EvictionWords:
+    def note(victim: Victim) -> str:
+        told = f"Preempted by {plan.preemptor.name} on node {victim.node}"
+        if victim.reclaimed:
+            told += f": queue {plan.queue} takes back what queue {victim.queue} borrowed"
+        return told
+
+    return EvictionWords(PREEMPTED, _by(plan.preemptor), lambda victim: message(plan, victim, scheduler_name), note)
 
 
 def _covers(kept: Claim, candidate: Candidate) -> bool:
@@ -274,12 +304,20 @@ def text_of(outcome: PreemptionPlan | NoPreemption) -> str:
         whose = "of other queues" if reclaimed == number else "of lower priority"
         whose = f"{whose} or of other queues" if 0 < reclaimed < number else whose
         who = f"1 pod {whose} goes" if number == 1 else f"{number} pods {whose} go"
-        return f"preemption: {who} to make room." if number else ""
+        return f"preemption: {who} to make room{_unless(outcome.eviction)}." if number else ""
     if outcome.reason is Reason.PREEMPTION_POLICY_NEVER:
         return "preemption: not eligible due to preemptionPolicy=Never."
     if outcome.reason in _TO_THE_POINT:
         return f"preemption: {outcome.detail}."
     return ""
+
+
+def _unless(plan: EvictionPlan) -> str:
+    left = len(plan.victims) - len(plan.going)
+    if not left:
+        return ""
+    some = "" if left == len(plan.victims) else f" {left} of them"
+    return f",{some} unless {'it ends' if left == 1 else 'they end'} by {'itself' if left == 1 else 'themselves'} first"
 
 
 UNDER_WAY = (Reason.PREEMPTION_IN_FLIGHT, Reason.VICTIMS_TERMINATING)

@@ -74,7 +74,7 @@ def _job_type(pod: Pod | None) -> str:
 
 def losses(plan: EvictionPlan) -> Iterator[tuple[str, Reason]]:
     """The queue of each job that loses pods by a plan, and why."""
-    jobs = {victim.subject: victim for victim in plan.victims}
+    jobs = {victim.subject: victim for victim in plan.going}
     for victim in jobs.values():
         yield victim.queue, Reason.RECLAIMING if victim.reclaimed else Reason.PREEMPTING
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
 
 import msgspec
 
 from kube.dialects.queues.membership import LOCAL_PREFIX
-from model.flavor.assignment import FlavorAssignment, FlavorMode
 from model.flavor.resource_flavor import ResourceFlavor, SubmissionQueue
 from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell, Queue, QueueOrder, QueueState
 from model.reason import Reason
@@ -20,43 +18,37 @@ from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.ledger.queue_book import QueueBook, add, cells_of
-from scheduler.core.preemption.demand import cut, needed_only
+from scheduler.core.preemption.demand import cut
 from scheduler.core.preemption.queue_rules import Questions, QueueRules, joined
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.core.queueing.bracket import Head
-from scheduler.core.queueing.never_fits import most_of, never_fits
-from scheduler.core.queueing.order import Ranking, Tournament, in_order
-from scheduler.core.queueing.queue_refusal import QueueRefusal, amounts_of, lacking
-from scheduler.core.queues.book import Balance
-from scheduler.core.queues.flavors import FlavorQuestion
-from scheduler.core.queues.headroom import CAPACITY, Shortage
+from scheduler.core.queueing.order import Ranking, in_order
+from scheduler.core.queueing.queue_refusal import QueueRefusal, lacking, never_enough
+from scheduler.core.queues.headroom import LENDERS, BookVersion, Shortage
 from scheduler.core.queues.policy import QueuePolicy
 from scheduler.core.queues.shares import Shares, fair_shares, known_cells
 from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
-from scheduler.core.snapshot.podclass import PodClass
-from scheduler.core.snapshot.snapshot import Amounts, ClusterSnapshot
-from scheduler.steps.flavor_choice import as_bound, as_kept, chosen, flavors_in, with_flavors
-from scheduler.steps.job_rules import JobRules, never_taken, ruleless, too_many_resources
+from scheduler.core.snapshot.snapshot import ClusterSnapshot
+from scheduler.steps.asked_amounts import AskedAmounts, kept_for
+from scheduler.steps.flavor_assignments import FlavorAssignments
+from scheduler.steps.job_rules import MOST_RESOURCES, JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
-from scheduler.steps.submission_shares import SubmissionShares
-
-_OWN = (ClaimKind.NOMINATED, ClaimKind.ADMITTED)
-"""What is kept for a workload by these counts to its queue."""
-_Own: TypeAlias = tuple[Cell, int, Balance]
-"""A cell, what a queue says is its own of it, and how the queue stands there."""
+from scheduler.steps.queue_tournament import QueueTournament
+from scheduler.steps.strict_lines import StrictLines
 
 
 class QueueQuotas:
     """By the queues of the cache; `quota` is None while there is but the default one, and where queues are off.
 
-    `questions` counts those about what queues may lose.
+    `asked` says what workloads ask of their queue, `flavors` which ones those have that count by them. `questions`
+    counts those about what queues may lose.
     """
 
     def __init__(self, cache: ClusterCache, backlog: Backlog, policy: QueuePolicy) -> None:
         self.policy = policy
         self.tree = tree_of(())
+        self.quota: TurnQuota | None = None
         self.questions = Questions()
         self._cache = cache
         self._backlog = backlog
@@ -67,81 +59,64 @@ class QueueQuotas:
         self._snapshot = cache.snapshot()
         self._rules: JobRules | None = None
         self._ruleless: frozenset[str] = frozenset()
-        self._lines: dict[str, list[Candidate]] = {}
-        self._firsts: dict[str, Candidate] = {}
-        self._most: Amounts | None = None
         self._history: UsageHistory | None = None
-        self._nominal: dict[str, tuple[_Own, ...]] = {}
-        self._alike: dict[tuple[PodClass, int], dict[Cell, int]] = {}
+        self._plain: frozenset[str] = frozenset()
+        self._opened = 0
         self._flavors: Mapping[str, ResourceFlavor] = {}
         self._submissions: Mapping[str, SubmissionQueue] = {}
-        self._chosen: dict[tuple[object, ...], FlavorAssignment] = {}
-        self._by_submission = False
-        self._submission_shares = SubmissionShares(cache, policy.submission_half_life_seconds, self._amounts)
-
-    @property
-    def quota(self) -> TurnQuota | None:
-        book = self._cache.ledger.book
-        return book.quota if book is not None else None
+        self.asked = AskedAmounts(self._snapshot)
+        self.flavors = FlavorAssignments(cache, self.asked, policy)
+        self._strict = StrictLines(self._snapshot, backlog, self.asked, self.flavors, self._never_taken)
+        self._tournament = QueueTournament(cache, policy, self.asked, self.flavors, self._never_taken)
 
     def begin(self, queues: tuple[Queue, ...], snapshot: ClusterSnapshot, now: float) -> bool:
         """A turn begins; whether queues are others than in the turn before. The cluster may be larger or smaller."""
         flavors, submissions = self._cache.queues.kueue.flavors, self._cache.queues.kueue.submissions
         changed = (queues, flavors, submissions) != (self._known, self._flavors, self._submissions)
         ledger, self._snapshot = self._cache.ledger, snapshot
+        self.asked.begin(snapshot)
         if changed:
             self._known, self.tree = queues, tree_of(queues)
             self._flavors, self._submissions = dict(flavors), dict(submissions)
-            self._by_submission = any(queue.by_submission for queue in queues)
             self._ruleless = ruleless(self.tree)
+            self._plain = self._asking_quota_alone()
+            self.quota = None
             ledger.open_book(None)
         if queues and self.policy.enable:
             self._capacity = self._available(snapshot)
             if self.quota is None or not self._capacity.keys() <= self._cells:
-                quota = self._books()
-                self._nominal = _nominal(quota)
+                self._opened += 1
+                self.quota = quota = self._books()
+                quota.number = self._opened
+                self._tournament.open(self.tree, quota)
                 ledger.open_book(QueueBook(quota))
         if self.quota is not None:
             self.quota.begin(self._capacity, self._shares, self._shared)
-            self._lines.clear()
-            self._alike.clear()
-            self._chosen.clear()
-            self._firsts.clear()
-            self._most = None
+            self._strict.begin(snapshot)
             self._observe(now)
-            if self._by_submission:
-                self._submission_shares.observe(now)
+            self._tournament.begin(self._shared, now)
             self._rules = JobRules(self.tree, ledger.book, self._backlog.candidates) if ledger.book else None
+        self.flavors.begin(self.tree, self._flavors, self.quota)
         return changed
 
     def ordered(self, candidates: Iterable[Candidate], ranking: Ranking) -> Iterator[Candidate]:
-        """Candidates, next one first: work that no queue governs, then that of queues by their shares, then what its
-        queue refuses for ever, which is told so.
-        """
-        quota = self.quota
-        if quota is None:
-            yield from in_order(candidates, lambda queue: 0, ranking)
-            return
-        outside, governed, refused = list[Candidate](), list[Candidate](), list[Candidate]()
-        for candidate in candidates:
-            if candidate.governed_by == ROOT_QUEUE:
-                outside.append(candidate)
-            else:
-                (refused if self._never_taken(candidate) else governed).append(candidate)
-        yield from in_order(outside, lambda queue: 0, ranking)
-        share_of = quota.dominance.key if self.policy.fair_sharing else lambda queue: 0
-        borrows_of = self._borrows if self._nominal else None
-        arranged = self._arranged if self._by_submission else None
-        tournament = Tournament(share_of, self.tree, borrows_of, revision=lambda: quota.revision, arranged=arranged)
-        yield from in_order(governed, tournament, ranking)
-        yield from in_order(refused, lambda queue: 0, ranking)
+        """Candidates, next one first."""
+        if self.quota is None:
+            return in_order(candidates, lambda queue: 0, ranking)
+        return self._tournament.ordered(candidates, ranking, self.quota)
 
-    def _arranged(self, queue: str, heads: list[Head]) -> list[Head]:
-        """Where a queue serves its LocalQueues by what they used over time, in that order."""
-        known = self.tree.queues.get(queue)
-        if known is None or not known.by_submission:
-            return heads
-        return self._submission_shares.arranged(heads, self._shared)
+    def join(self, candidates: Iterable[Candidate], ranking: Ranking) -> None:
+        """As `QueueTournament.join` has it."""
+        self._tournament.join(candidates, ranking)
+
+    def in_line(self, queue: str) -> bool:
+        """As `QueueTournament.in_line` has it."""
+        return self._tournament.in_line(queue)
+
+    def consumed(self, submission: SubmissionQueue) -> Mapping[str, int] | None:
+        """What a LocalQueue used over time, where its queue serves by that."""
+        known = self.tree.queues.get(submission.queue)
+        return self._tournament.consumed(submission) if known is not None and known.by_submission else None
 
     def _books(self) -> TurnQuota:
         """Of the cells that nodes or queues have: a book is opened again where a node comes with another."""
@@ -156,26 +131,16 @@ class QueueQuotas:
         used = {cell: quota.used(queue, cell) for cell in self._capacity}
         return history.share(queue, used, self._capacity, max(1, self.tree.weight(queue))).value
 
-    def _borrows(self, queue: str, candidate: Candidate) -> bool:
-        """Whether the queue would have more than it says is its own; one whose own is its share never does so."""
-        if self.by_flavor(queue):
-            return self._assignment(candidate, frozenset()).borrowing > 0
-        own = self._nominal.get(queue)
-        if own is None:
-            return False
-        asked = self._amounts(candidate)
-        return any(cell in asked and balance.used + asked[cell] > amount for cell, amount, balance in own)
-
-    def _amounts(self, candidate: Candidate) -> Mapping[Cell, int]:
-        """`amounts_of`, worked out once a turn for pods that are alike."""
-        sets = candidate.workload.pod_sets
-        if len(sets) != 1:
-            return amounts_of(candidate)
-        alike = (candidate.classes[0], sets[0].count)
-        found = self._alike.get(alike)
-        if found is None:
-            self._alike[alike] = found = amounts_of(candidate)
-        return found
+    def _asking_quota_alone(self) -> frozenset[str]:
+        """Queues whose work may be placed wherever their quota has room: without rules, flavours or a strict order."""
+        if any(each.state is not QueueState.OPEN for each in self._submissions.values()):
+            return frozenset()
+        queues = self.tree.queues
+        return frozenset(
+            name
+            for name in self._ruleless
+            if not queues[name].flavor_groups and queues[name].order is not QueueOrder.STRICT_FIFO
+        )
 
     def _observe(self, now: float) -> None:
         """What queues use is remembered where shares are of use over time."""
@@ -185,7 +150,7 @@ class QueueQuotas:
             return
         if self._history is None:
             self._history = UsageHistory(half_life)
-        quota.dominance.measure = self._share_over_time
+        quota.dominance.by(self._share_over_time)
         used = {
             queue: {cell: amount for cell in self._capacity if (amount := quota.used(queue, cell))}
             for queue in self.tree.top_down
@@ -202,57 +167,6 @@ class QueueQuotas:
         quota.begin(self._capacity, self._shares, self._shared)
         return quota
 
-    def by_flavor(self, queue: str) -> bool:
-        """Whether work of the queue counts by flavour."""
-        known = self.tree.queues.get(queue)
-        return known is not None and bool(known.flavor_groups)
-
-    def flavored(self, candidate: Candidate, passed: frozenset[str] = frozenset()) -> Candidate:
-        """With the flavours that its queue gives it, of those that were not `passed`; as it is where its queue counts
-        none, or has none for it.
-        """
-        if self.quota is None or not self.by_flavor(candidate.governed_by) or flavors_in(candidate):
-            return candidate
-        for kind in _OWN:
-            claim = self._cache.ledger.claim(kind, candidate.subject)
-            if claim is not None and any(pod.pod_class.flavors for pod in claim.pods):
-                return as_kept(candidate, claim, self._flavors)
-        if candidate.workload.bound and flavors_in(rest := as_bound(candidate, self._bound(candidate), self._flavors)):
-            return rest
-        assignment = self._assignment(candidate, passed)
-        if assignment.mode is FlavorMode.NO_FIT or (passed and assignment.mode is not FlavorMode.FIT):
-            return candidate
-        return with_flavors(candidate, assignment, self._flavors)
-
-    def _bound(self, candidate: Candidate) -> dict[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]:
-        """What its members with nodes request, and the flavours that they have."""
-        placed = (pod for part in self._cache.parts(candidate.subject) for pod in part.members.placed)
-        charges = (self._cache.ledger.charge(pod.uid) for pod in placed)
-        return {each.pod_class.request: each.pod_class.flavors for each in charges if each is not None}
-
-    def may_evict(self, candidate: Candidate) -> bool:
-        """Whether its queue's rules let it take the flavours that it was given by evictions."""
-        return not self.by_flavor(candidate.governed_by) or self._assignment(candidate, frozenset()).mode.evicts
-
-    def _assignment(self, candidate: Candidate, passed: frozenset[str]) -> FlavorAssignment:
-        """Worked out once for those alike while the books stay as they are."""
-        quota, queue = self.quota, candidate.governed_by
-        if quota is None:
-            return FlavorAssignment(())
-        kept = self._own_claim(candidate)
-        plain = tuple(msgspec.structs.replace(own, flavors=()) if own.flavors else own for own in candidate.classes)
-        counts = tuple(pods.count for pods in candidate.workload.pod_sets)
-        alike = (queue, plain, counts, candidate.needed, candidate.workload.gangs, passed, quota.revision)
-        found = None if kept else self._chosen.get(alike)
-        if found is None:
-            fair = self.policy.fair_sharing and bool(self.policy.fair_preemption_strategies)
-            question = FlavorQuestion(quota, queue, self._flavors, passed, fair)
-            with quota.as_if_gone(kept):
-                found = chosen(question, candidate, self._needed(candidate))
-            if not kept:
-                self._chosen[alike] = found
-        return found
-
     def refusal(self, candidate: Candidate) -> QueueRefusal | None:
         """Why the queue does not let it be placed now; None where it does, for as much as `within` says."""
         quota, queue = self.quota, candidate.governed_by
@@ -260,29 +174,59 @@ class QueueQuotas:
             return None
         if quota is None:
             return None if queue in self.tree.queues else self._unknown(queue)
-        if self._cache.ledger.claim(ClaimKind.ADMITTED, candidate.subject) is not None:
-            return None  # its job was admitted with all its pods
+        ledger, plain, classes = self._cache.ledger, queue in self._plain, candidate.classes
+        keeping = ledger.keeping
+        few = len(classes) == 1 and len(classes[0].request) <= MOST_RESOURCES
+        if plain and few and not keeping and quota.fits(queue, self.asked.at_once(candidate)):  # as most work does
+            return None
+        if keeping and self._admitted(candidate):
+            return None
         if endless := too_many_resources(candidate):
             return QueueRefusal(Reason.QUEUE_REFUSES_JOB, endless)
+        if not plain and (against := self._against(candidate)):
+            return against
+        asked = self.asked.at_once(candidate)
+        short = quota.short(queue, asked, kept_for(ledger, candidate) if keeping else None)
+        if short and (ever := never_enough(quota, queue, asked)):
+            return lacking(queue, ever, ever=True)
+        behind = None if plain else self._strict.behind(quota, candidate)
+        if behind is not None or not short:
+            return behind
+        return msgspec.structs.replace(lacking(queue, short), version=self._version(quota, queue, short))
+
+    def stands(self, version: BookVersion) -> bool:
+        """Whether what the top queue and those below it use is what it was."""
+        return self.quota is not None and self.quota.version(version.top) == version
+
+    def _version(self, quota: TurnQuota, queue: str, short: Iterable[Shortage]) -> BookVersion | None:
+        """Where nothing but what relatives use decides: of a flavour there is what queues say, whatever nodes have."""
+        if any(each.cell[0] == NO_FLAVOR or each.bound == LENDERS for each in short):
+            return None
+        return quota.version(queue)
+
+    def _admitted(self, candidate: Candidate) -> bool:
+        """Its job was admitted with all these pods; of more, as when it grew since, quota is asked."""
+        claim = self._cache.ledger.claim(ClaimKind.ADMITTED, candidate.subject)
+        return claim is not None and candidate.pending <= len(claim.pods)
+
+    def _against(self, candidate: Candidate) -> QueueRefusal | None:
+        """Rules of its queue, a LocalQueue on hold, or no flavour for it."""
+        queue = candidate.governed_by
         against = self._rules.refused(candidate) if self._rules is not None and queue not in self._ruleless else None
         if against is not None:
             missing = against.reason is Reason.QUEUE_NOT_FOUND
             return self._unknown(queue) if missing else QueueRefusal(against.reason, against.message)
         if held := self._held(candidate):
             return held
-        if self.by_flavor(queue) and not flavors_in(candidate):
-            told = f"queue {queue}: {self._assignment(candidate, frozenset()).reason}"
+        if self.flavors.fits_none(candidate):
+            told = f"queue {queue}: {self.flavors.assignment(candidate).reason}"
             return QueueRefusal(Reason.QUOTA_TOO_SMALL, told)
-        asked = self._asked(candidate)
-        short = quota.short(queue, asked, self._own_claim(candidate))
-        if short and (ever := _never(quota, queue, asked)):
-            return lacking(queue, ever, ever=True)
-        return self._behind(quota, candidate) or (lacking(queue, short) if short else None)
+        return None
 
     def _held(self, candidate: Candidate) -> QueueRefusal | None:
         """The LocalQueue that it names is on hold."""
         queues = self._cache.queues
-        record = self._cache.record(candidate.uids[0]) if queues.kueue.submissions else None
+        record = self._cache.pods.record(candidate.uids[0]) if queues.kueue.submissions else None
         found = queues.submission(record.pod.namespace, record.pod.spec.local_queue) if record is not None else None
         if found is None or found.state is QueueState.OPEN:
             return None
@@ -295,14 +239,16 @@ class QueueQuotas:
 
     def within(self, candidate: Candidate) -> Candidate:
         """As many of its waiting pods as there is quota for, those it needs among them."""
-        quota, queue = self.quota, candidate.governed_by
-        if quota is None or queue == ROOT_QUEUE or candidate.needed >= candidate.pending:
+        quota = self.quota
+        if quota is None or candidate.needed >= candidate.pending or (queue := candidate.governed_by) == ROOT_QUEUE:
             return candidate
-        own = self._own_claim(candidate)
-        if not quota.short(queue, self._amounts(candidate), own):
+        if self._admitted(candidate):
+            return candidate  # whatever others were promised since
+        own = kept_for(self._cache.ledger, candidate)
+        if not quota.short(queue, self.asked.in_all(candidate), own):
             return candidate
         sets = candidate.workload.pod_sets
-        kept = self._needed(candidate)
+        kept = self.asked.needed(candidate)
         taken = _sum(candidate, kept)
         for index, pod_class in enumerate(candidate.classes):
             low, high = kept[index], sets[index].count
@@ -321,8 +267,8 @@ class QueueQuotas:
         if quota is None:
             return None
         going = {queue: evicting.cells(queue) for queue in evicting.queues if queue != ROOT_QUEUE}
-        before = joined(self._own_claim(candidate), going)
-        own, asked = candidate.governed_by, self._asked(candidate)
+        before = joined(kept_for(self._cache.ledger, candidate), going)
+        own, asked = candidate.governed_by, self.asked.at_once(candidate)
         short = quota.short(own, asked, before) if own != ROOT_QUEUE else ()
         contested = tuple(each.cell for each in short) or tuple(quota.counted(asked))
         strategies = self.policy.fair_preemption_strategies if self.policy.fair_sharing else ()
@@ -348,7 +294,7 @@ class QueueQuotas:
     def _shares(self) -> Shares:
         """Fair shares by what is used, nominated and waited for at this moment."""
         waiting = self.admissible(self._backlog.candidates)
-        plain = (each for each in waiting if not self.by_flavor(each.governed_by))
+        plain = (each for each in waiting if not self.flavors.by_flavor(each.governed_by))
         demand = own_demand(self.tree.queues, self._cache.ledger, plain, self._cells)
         return fair_shares(self.tree, self._capacity, demand, self.policy.rules)
 
@@ -362,73 +308,10 @@ class QueueQuotas:
             return QueueRefusal(Reason.QUEUE_NOT_FOUND, told)
         return QueueRefusal(Reason.QUEUE_NOT_FOUND, f'queue "{queue}" does not exist; create it, or name another')
 
-    def _behind(self, quota: TurnQuota, candidate: Candidate) -> QueueRefusal | None:
-        """In a queue that goes strictly one after the other: who is before it."""
-        queue = self.tree.queues.get(candidate.governed_by)
-        if queue is None or queue.order is not QueueOrder.STRICT_FIFO:
-            return None
-        head = self._head(quota, queue.name)
-        key = _by_priority if queue.flavor_groups else _by_time
-        if head is None or key(candidate) <= key(head):
-            return None
-        detail = f"queue {queue.name} goes strictly one after the other, and {head.subject.text} is before it"
-        return QueueRefusal(Reason.QUEUE_ORDER, detail)
-
-    def _head(self, quota: TurnQuota, queue: str) -> Candidate | None:
-        """The first of a queue that waits still; one that can never run holds up nobody."""
-        first, waiting = self._firsts.get(queue), self._backlog.by_subject
-        if first is not None and first.subject in waiting:
-            return first
-        line = self._lines.get(queue)
-        if line is None:
-            own = [each for each in self._backlog.candidates if each.governed_by == queue]
-            key = _by_priority if self.by_flavor(queue) else _by_time
-            line = self._lines[queue] = sorted(own, key=key, reverse=True)
-        while line:
-            first = line.pop()
-            if first.subject in waiting and not self._can_never_run(quota, first):
-                self._firsts[queue] = first
-                return first
-        return None
-
-    def _can_never_run(self, quota: TurnQuota, candidate: Candidate) -> bool:
-        """Whether its queue refuses it for ever, may never have so much, or no node holds it even where it is empty."""
-        candidate = self.flavored(candidate)
-        if self.by_flavor(candidate.governed_by) and not flavors_in(candidate):
-            return True
-        if self._never_taken(candidate) or _never(quota, candidate.governed_by, self._asked(candidate)):
-            return True
-        members = zip(candidate.classes, self._needed(candidate), strict=True)
-        if self._most is None:
-            self._most = most_of(self._snapshot)
-        return never_fits(self._snapshot, self._most, members)
-
     def _never_taken(self, candidate: Candidate) -> bool:
         if candidate.governed_by in self._ruleless:
             return too_many_resources(candidate) != ""
         return never_taken(self.tree, candidate)
-
-    def _asked(self, candidate: Candidate) -> Mapping[Cell, int]:
-        """What it must have at once: all members it needs, or one of those above its minimum."""
-        needed = candidate.needed
-        if not needed:
-            return cells_of(candidate.classes[0])
-        return self._amounts(candidate if needed >= candidate.pending else needed_only(self._snapshot, candidate))
-
-    def _needed(self, candidate: Candidate) -> list[int]:
-        """How many pods of each set it needs."""
-        if not candidate.needed:
-            return [0] * len(candidate.classes)
-        uids = set(needed_only(self._snapshot, candidate).uids)
-        return [len(uids.intersection(pods.uids)) for pods in candidate.workload.pod_sets]
-
-    def _own_claim(self, candidate: Candidate) -> dict[str, dict[Cell, int]]:
-        """What is kept for it already, which it does not need twice."""
-        found: dict[str, dict[Cell, int]] = {}
-        for claim in (self._cache.ledger.claim(kind, candidate.subject) for kind in _OWN):
-            for pod in claim.pods if claim is not None else ():
-                add(found.setdefault(claim.queue if claim is not None else "", {}), cells_of(pod.pod_class))
-        return found
 
 
 def _less(totals: Mapping[str, int], taken: Sequence[Mapping[str, int]]) -> dict[Cell, int]:
@@ -436,31 +319,6 @@ def _less(totals: Mapping[str, int], taken: Sequence[Mapping[str, int]]) -> dict
         (NO_FLAVOR, name): max(0, total - sum(amounts.get(name, 0) for amounts in taken))
         for name, total in totals.items()
     }
-
-
-def _never(quota: TurnQuota, queue: str, asked: Mapping[Cell, int]) -> tuple[Shortage, ...]:
-    """What the queue may never have as queues are written; a cluster may grow."""
-    return tuple(each for each in quota.potential_short(queue, asked) if each.bound != CAPACITY)
-
-
-def _nominal(quota: TurnQuota) -> dict[str, tuple[_Own, ...]]:
-    """What queues say is their own, without those that say nothing."""
-    found = {}
-    for name, queue in quota.tree.queues.items():
-        said = ((cell, quota.rules.nominal(of)) for cell, of in queue.cells.items())
-        own = tuple((cell, amount, quota.balance(name, cell)) for cell, amount in said if amount is not None)
-        if own:
-            found[name] = own
-    return found
-
-
-def _by_time(candidate: Candidate) -> tuple[float, float, str]:
-    return (0, candidate.workload.eligible_seconds, candidate.workload.uid)
-
-
-def _by_priority(candidate: Candidate) -> tuple[float, float, str]:
-    """In Kueue those of higher priority stand before older ones, in a StrictFIFO queue as well."""
-    return (-candidate.workload.priority, candidate.workload.eligible_seconds, candidate.workload.uid)
 
 
 def _sum(candidate: Candidate, numbers: list[int]) -> dict[Cell, int]:

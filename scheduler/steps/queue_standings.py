@@ -19,6 +19,9 @@ from scheduler.core.queues.standing import QueueCounts
 from scheduler.core.queues.standing import standings as of_books
 from scheduler.core.queues.tree import QueueTree, tree_of
 
+_COUNTED = (ClaimKind.NOMINATED, ClaimKind.ADMITTED)
+"""What is kept for a workload by these is in what its queue uses, or has nominated."""
+
 
 def standings(
     quota: Quota, ledger: Ledger, waiting: Iterable[Candidate], served: Iterable[str] = (), parts: int = 1
@@ -30,7 +33,8 @@ def standings(
     """
     tree = quota.tree
     candidates = tuple(waiting)
-    pending = Counter(candidate.workload.queue for candidate in candidates)
+    admitted = {claim.subject for claim in ledger.claims(ClaimKind.ADMITTED)}
+    pending = Counter(each.workload.queue for each in candidates if each.subject not in admitted)
     places = {queue: place for place, queue in enumerate(served, 1) if pending[queue]}
     claimed = ledger.claimed(ClaimKind.NOMINATED)
     nominated: Use = {name: quota.counted(claimed.cells(name)) for name in tree.top_down}
@@ -81,12 +85,14 @@ def loans(quota: Quota, queue: str) -> tuple[Loan, ...]:
 
 
 def _running(tree: QueueTree, ledger: Ledger) -> Mapping[str, int]:
-    """Jobs with a pod on a node; where there is but one queue nobody keeps count. Those that no queue governs name
-    none: they are jobs of the default one, whose amounts do not count there.
+    """Jobs with a pod on a node, or admitted without one yet; where there is but one queue nobody keeps count. Those
+    that no queue governs name none: they are jobs of the default one, whose amounts do not count there.
     """
     if ledger.book is None:
         return Counter(queue for queue, _ in {(charge.queue, charge.job) for charge in ledger.charges()})
     found = Counter({name: ledger.book.running(name) for name in tree.top_down})
+    admitted = ledger.claims(ClaimKind.ADMITTED)
+    found.update(claim.queue for claim in admitted if not ledger.members_by_node(claim.subject))
     found[DEFAULT_QUEUE] += ledger.book.running(ROOT_QUEUE)
     return found
 
@@ -94,20 +100,20 @@ def _running(tree: QueueTree, ledger: Ledger) -> Mapping[str, int]:
 def own_demand(
     queues: Iterable[str], ledger: Ledger, waiting: Iterable[Candidate], counted: Collection[Cell] | None = None
 ) -> dict[str, dict[Cell, int]]:
-    """What each queue's own work uses, has nominated and waits for; what is nominated for a workload waits no more.
+    """What each queue's own work uses, has nominated and waits for; what is kept for a workload waits no more.
 
     `counted` are the cells of which it is told, None: all.
     """
     used = {name: _of(ledger.counted(name), counted) for name in queues}
     for candidate in waiting:
         queue = candidate.governed_by
-        if queue in used and ledger.claim(ClaimKind.NOMINATED, candidate.subject) is None:
+        if queue in used and all(ledger.claim(kind, candidate.subject) is None for kind in _COUNTED):
             add(used[queue], _of(amounts_of(candidate), counted))
     return used
 
 
-def _of(amounts: dict[Cell, int], counted: Collection[Cell] | None) -> dict[Cell, int]:
-    return amounts if counted is None else {cell: amount for cell, amount in amounts.items() if cell in counted}
+def _of(amounts: Mapping[Cell, int], counted: Collection[Cell] | None) -> dict[Cell, int]:
+    return {cell: amount for cell, amount in amounts.items() if counted is None or cell in counted}
 
 
 def _upwards(tree: QueueTree, amounts: Use) -> Use:

@@ -3,7 +3,8 @@
 Kueue's admission fair sharing (KEP-4136): of what waits in such a queue that goes next whose LocalQueue used least over
 time by its weight, as the largest share of any resource of the cluster; within a LocalQueue its own order holds. What
 goes before in the same order counts as used, so that no LocalQueue gets all that is free at once. What is used is
-looked at from time to time; between two looks nothing is forgotten and nothing added.
+looked at from time to time; between two looks nothing is forgotten and nothing added. It stands in the status of the
+LocalQueue, from which whoever leads next goes on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 
-from model.queue import Cell
+from model.queue import NO_FLAVOR, Cell
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.queue_book import add
@@ -33,6 +34,7 @@ class SubmissionShares:
         self._cache = cache
         self._amounts_of = amounts_of
         self._history = UsageHistory(half_life_seconds)
+        self._restored: set[str] = set()
         self._at: float | None = None
 
     def observe(self, now: float) -> None:
@@ -45,6 +47,15 @@ class SubmissionShares:
             if charge.counts and charge.pod is not None and charge.pod.spec.local_queue:
                 add(used[charge.pod.submission_key], charge.counted.cells())
         self._history.observe(used, now)
+        for key in self._cache.queues.kueue.submissions.keys() - self._restored:
+            self._restored.add(key)
+            amounts, at = self._cache.queues.kueue.consumed(key)
+            if amounts:
+                self._history.restore(key, {(NO_FLAVOR, name): float(amount) for name, amount in amounts.items()}, at)
+
+    def consumed(self, key: str) -> Mapping[str, int]:
+        """What a LocalQueue used over time, by resource."""
+        return {name: int(amount) for name, amount in _by_resource(self._history.average(key)).items()}
 
     def arranged(self, heads: list[Head], totals: Mapping[Cell, int]) -> list[Head]:
         """Those of one queue, the next one last, as they come; `totals` is what the cluster has."""
@@ -69,7 +80,7 @@ class SubmissionShares:
         return found
 
     def _submission(self, candidate: Candidate) -> str:
-        record = self._cache.record(candidate.uids[0])
+        record = self._cache.pods.record(candidate.uids[0])
         return record.pod.submission_key if record is not None else ""
 
     def _share(self, key: str, used: Mapping[str, int], totals: Mapping[str, float]) -> int:

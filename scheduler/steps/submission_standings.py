@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from model.flavor.resource_flavor import SubmissionStanding
+from model.flavor.resource_flavor import SubmissionQueue, SubmissionStanding
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
@@ -14,8 +14,12 @@ from scheduler.core.ledger.claim import ClaimKind
 from scheduler.core.ledger.queue_book import add
 
 
-def submission_standings(cache: ClusterCache, waiting: Iterable[Candidate]) -> tuple[SubmissionStanding, ...]:
-    """By namespace and name; of work whose pods name one that is there."""
+def submission_standings(
+    cache: ClusterCache,
+    waiting: Iterable[Candidate],
+    consumed: Callable[[SubmissionQueue], Mapping[str, int] | None] = lambda queue: None,
+) -> tuple[SubmissionStanding, ...]:
+    """By namespace and name; of work whose pods name one that is there. `consumed` is what it used over time."""
     known = cache.queues.kueue.submissions
     found = {key: SubmissionStanding(known[key]) for key in sorted(known)}
     running: dict[str, set[WorkloadId]] = {key: set() for key in found}
@@ -27,8 +31,14 @@ def submission_standings(cache: ClusterCache, waiting: Iterable[Candidate]) -> t
         if key in found and charge.counts:
             running[key].add(charge.job)
             add(used[key], charge.counted.cells())
+    for admitted in cache.ledger.claims(ClaimKind.ADMITTED) if found else ():
+        key = cache.suspended.submission_key(admitted.subject)
+        if key in found:
+            running[key].add(admitted.subject)
+            for pod in admitted.pods:
+                add(used[key], pod.pod_class.cells())
     for candidate in waiting if found else ():
-        record = cache.record(candidate.uids[0])
+        record = cache.pods.record(candidate.uids[0])
         key = record.pod.submission_key if record is not None else ""
         if key not in found or candidate.subject in running[key]:
             continue
@@ -49,6 +59,7 @@ def submission_standings(cache: ClusterCache, waiting: Iterable[Candidate]) -> t
             nominated_jobs=nominated[key],
             used=used[key],
             reserved=reserved[key],
+            consumed=consumed(standing.queue),
         )
         for key, standing in found.items()
     )

@@ -7,6 +7,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import EvictionPlan, Placement
+from model.pod.colocation import StandingNotice
 from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes, WorkloadId
 from scheduler.cache.refusals import Refusal
@@ -66,12 +67,26 @@ class WorkloadAdmissionWrite(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A pod of `node` is told when it goes (Unix time); None: not any more."""
+    """A pod of `node` is told that it goes; `withdrawn`: that notice stands no more. `shown`: on the pod, too."""
 
     node: str
     pod: NamedObject
-    deadline_seconds: float | None
-    reason: str = ""
+    told: StandingNotice
+    withdrawn: bool = False
+    shown: bool = True
+
+
+class LostWork(msgspec.Struct, frozen=True):
+    """Work of one pod of a job (`namespace/name`), in a queue, that is lost by its eviction, in seconds.
+
+    `unsaved`: the job asked for notice, and saved nothing since it was told.
+    """
+
+    subject: WorkloadId
+    job: str
+    queue: str
+    seconds: float
+    unsaved: bool = False
 
 
 class GangCondition(msgspec.Struct, frozen=True):
@@ -138,6 +153,7 @@ class Turn(msgspec.Struct):
     evictions: list[Eviction] = msgspec.field(default_factory=list)
     spared: list[str] = msgspec.field(default_factory=list)
     notices: list[Notice] = msgspec.field(default_factory=list)
+    lost: list[LostWork] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     unserved: list[tuple[NamedObject, str]] = msgspec.field(default_factory=list)
@@ -153,11 +169,13 @@ class Turn(msgspec.Struct):
         """What somebody decided of this turn, after what is in it already."""
         for name in self.__struct_fields__:
             found = getattr(part, name)
+            if not found:
+                continue
             if isinstance(found, list):
                 getattr(self, name).extend(found)
             elif isinstance(found, dict):
                 getattr(self, name).update(found)
             elif isinstance(found, bool):
-                setattr(self, name, getattr(self, name) or found)
+                setattr(self, name, found)
             else:
                 setattr(self, name, getattr(self, name) + found)

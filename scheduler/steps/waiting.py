@@ -15,7 +15,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.queueing import queue_refusal
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
-from scheduler.core.queueing.news import NOTHING, need_of
+from scheduler.core.queueing.news import NOTHING, Need, need_of
 from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.ports import NamedObject
 from scheduler.settings import SchedulerSettings
@@ -67,7 +67,7 @@ class Waiting:
         for hold in self.timeouts.take_expired(now):
             candidate = self._backlog.by_subject.get(hold.subject)
             if candidate is not None:
-                record = self._cache.record(candidate.uids[0])
+                record = self._cache.pods.record(candidate.uids[0])
                 turn.ended_waits.append(ended(candidate, record.pod if record else None, "timeout", now))
             turn.add(self._holds.let_go(hold.subject, out_of_time=now))
             self._backlog.park(hold.subject, now, woken=True)
@@ -93,8 +93,10 @@ class Waiting:
 
     def refused(
         self, candidate: Candidate, refusal: QueueRefusal, outcome: PreemptionPlan | NoPreemption | None, now: float
-    ) -> Turn:
-        """Its queue does not let it be placed now, whatever came of taking back what others have."""
+    ) -> tuple[Turn, str]:
+        """Its queue does not let it be placed now, whatever came of taking back what others have; with what its pods
+        are told.
+        """
         self._backlog.park(candidate.subject, now, need=refusal.need)
         self.timeouts.failed(candidate, now, self._holds.preempting.until(candidate.subject))
         turn, quiet, told = Turn(), False, ""
@@ -107,11 +109,15 @@ class Waiting:
             if needed:
                 turn.conditions += self._statuses.unplaced(key, verdict.message, now)
         turn.add(self._said(verdict, quiet=quiet))
-        return turn
+        return turn, verdict.message
 
     def as_before(self, candidate: Candidate, misfit: Misfit, now: float) -> None:
         """It fares as one like it in this turn, and says so already."""
         self._backlog.park(candidate.subject, now, need=need_of(misfit.report, candidate.classes))
+
+    def lacking_as_before(self, candidate: Candidate, need: Need, now: float) -> None:
+        """Its queue refuses it as one like it in this turn, and it says so already."""
+        self._backlog.park(candidate.subject, now, need=need)
 
     def bind_failed(self, fact: facts.BindingReleased, now: float) -> Turn:
         """One back-off step a workload and turn, however many of its bindings failed."""
@@ -138,7 +144,7 @@ class Waiting:
 
     def lone(self, subject: WorkloadId) -> tuple[str, ...]:
         """The uid of a lone pod that is still there."""
-        record = None if subject.gangs else self._cache.find(*subject.name.split("/"))
+        record = None if subject.gangs else self._cache.pods.find(*subject.name.split("/"))
         return (record.pod.uid,) if record is not None else ()
 
     def next_due(self) -> float | None:

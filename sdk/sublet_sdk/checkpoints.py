@@ -61,6 +61,10 @@ class Checkpoints:
         self._now_ns = now_ns
         self._newest_seen_ns = 0
         self._looked = False
+        self._begun_seconds: dict[int, float] = {}
+        self.on_saved: Callable[[Checkpoint, float], None] | None = None
+        """Called with each checkpoint once it is complete, by the thread that saved it, and with the Unix time by this
+        machine's clock that its state is of."""
 
     @classmethod
     def at(cls, url: str, job: str, interval_seconds: float = 0.0, most: int = 0) -> Checkpoints:
@@ -105,6 +109,7 @@ class Checkpoints:
                 self._ids()
         # A clock that is behind the one of the node before must not make the newest the oldest.
         self._newest_seen_ns = max(now_ns, self._newest_seen_ns + 1)
+        self._begun_seconds = {self._newest_seen_ns: now_ns / 1e9}
         return self._newest_seen_ns
 
     def save_begun(
@@ -142,6 +147,8 @@ class Checkpoints:
             raise StorageFault(
                 f"checkpoint of step {step} of {self.job.text} was not saved; those before it are kept: {fault}"
             ) from fault
+        if self.on_saved is not None:
+            self.on_saved(made, self._begun_seconds.get(begun_ns, made.begun))
         self._clean_up(checkpoint_id)
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from sublet_sdk.faults import CheckpointFault, StorageFault
 Answer = TypeVar("Answer")
 _FINAL = (PermissionError, NotImplementedError, ImportError)
 """No later attempt ends otherwise."""
+_log = logging.getLogger("sublet_sdk")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Retries:
             except Exception as fault:
                 if attempt >= self.attempts or isinstance(fault, _FINAL):
                     raise StorageFault(f"{what}: {_words(fault)} (attempt {attempt} of {self.attempts})") from fault
-            self.sleep(min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds))
+                pause = min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds)
+                _log.warning("%s: %s; again in %g s", what, _words(fault), pause)
+            self.sleep(pause)
             attempt += 1
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from sublet_sdk.agent_socket import AgentSocket
 from sublet_sdk.checkpoints import Checkpoints, Loaded
 from sublet_sdk.faults import SettingFault, StorageFault
 from sublet_sdk.manifest import Checkpoint
@@ -18,6 +19,8 @@ from sublet_sdk.sources import Source
 
 _AGAIN_SECONDS = 60.0
 """After a save that failed the next is due so soon, or after the interval if that is shorter."""
+_PAUSE_SECONDS = 1.0
+"""Between two saves on notice; a storage that failed may have refused at once."""
 _log = logging.getLogger("sublet_sdk")
 
 
@@ -27,8 +30,9 @@ class Session:
     `capture` returns the state as files. It is called by `step`, when a save is due or a notice has come, and at the
     end of the block if a notice came since: between two steps, when the state is whole. A save that is due is
     asynchronous; if the storage fails it is logged, kept in `problem` and made again soon, and training goes on. The
-    save on notice is synchronous, and raises its fault. A process that does not save (`saves=False`, for all but one
-    of the workers of a job with equal states) restores and is told to stop all the same.
+    save on notice is synchronous, tried again until the deadline that came with the notice, and raises its fault. A
+    process that does not save (`saves=False`, for all but one of the workers of a job with equal states) restores and
+    is told to stop all the same.
     """
 
     def __init__(
@@ -39,6 +43,8 @@ class Session:
         notices: Sequence[NoticeSource] | None = None,
         saves: bool = True,
         monotonic: Callable[[], float] = time.monotonic,
+        unix_time: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.checkpoints = checkpoints
         self.problem: StorageFault | None = None
@@ -48,6 +54,8 @@ class Session:
         self._notices: Sequence[NoticeSource] = ()
         self._saves = saves
         self._monotonic = monotonic
+        self._unix_time = unix_time
+        self._sleep = sleep
         self._saver: AsynchronousSaver | None = None
         self._due_seconds = float("inf")
         self._told: tuple[int, int, Mapping[str, Any]] | None = None
@@ -70,6 +78,7 @@ class Session:
 
     def __enter__(self) -> Self:
         self._notices = sources_here() if self._given is None else self._given
+        self.checkpoints.on_saved = self._tell_saved
         self._saver = AsynchronousSaver(self.checkpoints)
         self._be_due(self.checkpoints.settings.interval_seconds)
         return self
@@ -94,6 +103,9 @@ class Session:
         if found is not None:
             self._saved_step = found.checkpoint.step
             _log.info("%s goes on from step %d", self.checkpoints.job.text, found.checkpoint.step)
+        else:
+            where = self.checkpoints.settings.url
+            _log.info("%s begins from the beginning: %s has no checkpoint of it", self.checkpoints.job.text, where)
         return found
 
     def step(self, step: int, epoch: int = 0, metadata: Mapping[str, Any] | None = None) -> None:
@@ -146,10 +158,24 @@ class Session:
         return self._saver
 
     def _save_on_notice(self) -> None:
-        """Once for each step: a second would only lose time."""
+        """Once for each step: a second would only lose time. A storage that fails may be back before the deadline."""
         self._settle()
-        if self._told is not None and self._told[0] != self._saved_step:
-            self.save()
+        while self._told is not None and self._told[0] != self._saved_step and self.should_stop():
+            try:
+                self.save()
+                return
+            except StorageFault as fault:
+                left = (self._deadline_seconds() or 0.0) - self._unix_time()
+                if left <= _PAUSE_SECONDS:
+                    raise
+                self.problem = fault
+                _log.warning("%s; tried again, %.0f s are left", fault, left)
+                self._sleep(_PAUSE_SECONDS)
+
+    def _deadline_seconds(self) -> float | None:
+        """The latest that anybody told."""
+        told = (getattr(each, "deadline_seconds", None) for each in self._notices)
+        return max((each for each in told if each is not None), default=None)
 
     def _hear_of_last(self) -> None:
         """What became of a save that has ended."""
@@ -168,6 +194,11 @@ class Session:
         if made is not None:
             self._saved_step, self.problem = made.step, None
 
+    def _tell_saved(self, made: Checkpoint, begun_seconds: float) -> None:
+        for each in self._notices:
+            if isinstance(each, AgentSocket):
+                each.saved(made, begun_seconds)
+
     def _be_due(self, seconds: float) -> None:
         self._due_seconds = self._monotonic() + seconds if seconds else float("inf")
 
@@ -175,6 +206,7 @@ class Session:
         self._settle()
         self._open.close()
         self._saver = None
+        self.checkpoints.on_saved = None
         if self._given is None:
             for each in self._notices:
                 each.close()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from sdk_cases import ONCE, Clock, FailingFiles, settings
 
+from sublet_sdk.agent_socket import AgentSocket
 from sublet_sdk.checkpoints import Checkpoints
 from sublet_sdk.faults import CorruptCheckpoint, SettingFault, StorageFault
+from sublet_sdk.manifest import Checkpoint
 from sublet_sdk.notice import FileNotice
 from sublet_sdk.session import Session
 from sublet_sdk.storage import Storage
@@ -20,6 +23,7 @@ class Notice:
     """A source that says what it is told to."""
 
     reason: str = ""
+    deadline_seconds: float | None = None
 
     def noticed(self) -> str:
         return self.reason
@@ -37,14 +41,20 @@ class Training:
     files: FailingFiles = field(default_factory=FailingFiles)
     notice: Notice = field(default_factory=Notice)
     seconds: float = 0.0
+    withdrawn_at: float = float("inf")
     state: int = 0
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(settings(0, self.interval_seconds), Storage(self.files, "/base", ONCE), Clock())
         self.session = Session(
             self.checkpoints, lambda: {"state": b"%d" % self.state}, notices=[self.notice], saves=self.saves,
-            monotonic=lambda: self.seconds,
+            monotonic=lambda: self.seconds, unix_time=lambda: self.seconds, sleep=self.sleep,
         )  # fmt: skip
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if self.seconds >= self.withdrawn_at:
+            self.notice.reason = ""
 
     def step(self, number: int) -> None:
         self.state = number
@@ -137,6 +147,32 @@ def test_a_failed_save_on_notice_is_raised() -> None:
     made.files.failures = {"write": 9}
     with pytest.raises(StorageFault, match="those before it are kept"), made.session:
         made.step(1)
+    assert made.seconds == 0
+
+
+def test_a_save_on_notice_is_tried_again_until_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    made = Training(notice=Notice("evicted", deadline_seconds=30.0))
+    made.files.failures = {"write": 5}
+    with made.session as session:
+        made.step(1)
+        assert session.problem is None
+    assert made.saved() == [1] and made.seconds == 5
+    assert "tried again, 30 s are left" in caplog.text
+    made = Training(notice=Notice("evicted", deadline_seconds=3.0))
+    made.files.failures = {"write": 99}
+    with pytest.raises(StorageFault), made.session:
+        made.step(1)
+    assert made.seconds == 2
+
+
+def test_a_notice_that_is_taken_back_ends_the_attempts() -> None:
+    made = Training(notice=Notice("evicted", deadline_seconds=30.0), withdrawn_at=2.0)
+    made.files.failures = {"write": 99}
+    with made.session as session:
+        made.step(1)
+        assert isinstance(session.problem, StorageFault) and not session.should_stop()
+        made.step(2)
+    assert made.saved() == []
 
 
 def test_training_goes_on_from_what_was_saved() -> None:
@@ -186,6 +222,18 @@ def test_a_session_is_open_and_told_of_steps() -> None:
         session.save()
 
 
+def test_why_a_run_begins_where_it_does_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """From the beginning, since there is no checkpoint; or after a step."""
+    made = Training()
+    with caplog.at_level(logging.INFO), made.session as session:
+        assert session.restore() is None
+        made.notice.reason = "preempted"
+        made.step(7)
+        assert session.restore() is not None
+    told = [each.message for each in caplog.records if "ml/bert" in each.message]
+    assert "has no checkpoint of it" in told[0] and told[-1].endswith("goes on from step 7")
+
+
 def test_the_notice_file_of_the_environment(tmp_path: Path) -> None:
     made = Training()
     made.session = Session(made.checkpoints, lambda: {"state": b"x"}, notices=[FileNotice(tmp_path / "notice")])
@@ -194,3 +242,38 @@ def test_the_notice_file_of_the_environment(tmp_path: Path) -> None:
         (tmp_path / "notice").write_text("reclaimed")
         made.step(2)
     assert made.saved() == [2]
+
+
+class Heard(AgentSocket):
+    """Without a thread: what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, float]] = []
+
+    def noticed(self) -> str:
+        return ""
+
+    def saved(self, checkpoint: Checkpoint, begun_seconds: float) -> None:
+        self.told.append((checkpoint.step, begun_seconds))
+
+
+def test_the_nodes_agent_hears_of_each_save_and_of_no_failure() -> None:
+    """With the time by this machine's clock, although a node before it was ahead; nothing once the session is over."""
+    made, agent = Training(interval_seconds=10), Heard()
+    made.session._given = [made.notice, agent]  # type: ignore[list-item]
+    ahead = Checkpoints(settings(), made.checkpoints._storage, lambda: 10**18 * 2)
+    ahead.save({"state": b"0"}, step=0)
+    with made.session as session:
+        made.seconds = 20.0
+        made.step(1)
+        session._saver.wait()  # type: ignore[union-attr]
+        made.notice.reason = "preempted"
+        made.step(2)
+        assert [step for step, _ in agent.told] == [1, 2]
+        assert all(begun < 10**9 * 2 for _, begun in agent.told)
+        made.files.failures["write"] = 1
+        with pytest.raises(StorageFault):
+            made.step(3)
+        made.notice.reason = ""
+    made.checkpoints.save({"state": b"9"}, step=9)
+    assert [step for step, _ in agent.told] == [1, 2]

@@ -80,7 +80,7 @@ class FakeNode:
         self.cgroups = FakeCgroups()
         self.found: Mapping[str, PodDirectory] = {}
         self.stalls: CgroupPressure | None = PRESSURE
-        self.tasks: tuple[int, int] | None = (90, 32_768)
+        self.tasks: tuple[int, int, int] | None = (90, 30_000, 32_768)
         self.pages: tuple[int, int] | None = (60, 65_536)
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
@@ -90,7 +90,7 @@ class FakeNode:
     def pods(self) -> Mapping[str, PodDirectory]:
         return self.found
 
-    def pids(self) -> tuple[int, int] | None:
+    def pids(self) -> tuple[int, int, int] | None:
         return self.tasks
 
     def reclaimed_pages(self) -> tuple[int, int] | None:
@@ -102,6 +102,9 @@ class FakeNode:
 
     def pressure(self) -> CgroupPressure | None:
         return self.stalls
+
+    def services_waited_us(self) -> int | None:
+        return 42
 
     def observe(self, pods: tuple[Pod, ...] | None, *applications: HostApplication) -> Observation:
         facts = ClusterFacts(None, pods, NodeSettings(host_applications=applications))
@@ -154,7 +157,7 @@ def test_limits_above_kubepods_hold_for_its_pods() -> None:
 
 def test_processes_and_threads(node: FakeNode) -> None:
     """The node's, all pods' and best effort's; nothing where the node's cannot be told."""
-    assert node.observe(()).pids == PidCounts(90, 32_768, 30, 1000, 7)
+    assert node.observe(()).pids == PidCounts(90, 30_000, 30, 1000, 7, 32_768)
     node.tasks = None
     assert node.observe(()).pids is None
 
@@ -268,3 +271,8 @@ def test_pressure_in_brief(node: FakeNode, stalls: CgroupPressure | None, brief:
     node.stalls = stalls
     seen = node.observe(())
     assert (seen.node_pressure, seen.pressure) == (stalls, brief)
+
+
+def test_waiting_of_the_node_s_services_is_in_the_pass(node: FakeNode) -> None:
+    """As the host tells it."""
+    assert node.observe(()).services_waited_us == 42

@@ -152,5 +152,12 @@ def cpu_ns(node: Player, cgroup: str) -> int:
 
 def memory_bytes(node: Player, cgroup: str) -> int:
     text = node.raw(cgroup, "memory.stat", "memory.stat")
-    prefix = "total_" if node.layout.version == 1 else ""
-    return sum(map(int, re.findall(rf"^{prefix}(?:inactive_anon|active_anon|unevictable) (\d+)$", text, re.M)))
+    v1 = node.layout.version == 1
+    prefix, *counts = ("total_", "rss", "shmem", "cache") if v1 else ("", "anon", "shmem", "file")
+
+    def total(*names: str) -> int:
+        return sum(map(int, re.findall(rf"^{prefix}(?:{'|'.join(names)}) (\d+)$", text, re.M)))
+
+    listed, cache = total("inactive_anon", "active_anon", "unevictable"), total("inactive_file", "active_file")
+    anonymous, shared, files = (total(name) for name in counts)
+    return listed + max(min(anonymous + shared - listed, cache - max(files - shared, 0)), 0)

@@ -208,3 +208,12 @@ def test_real_cgroup_v1(tmp_path: Path) -> None:
     assert dict(done.removed) == {"01": (f"sys/fs/cgroup/memory{idle}",)}
     usage = [tmp_path / f"out/{frame}/sys/fs/cgroup/cpuacct{busy}/cpuacct.usage" for frame in ("00", "01")]
     assert int(usage[0].read_text()) < int(usage[1].read_text())
+
+
+def test_waiting_of_the_node_s_services_is_copied(node: Path, tmp_path: Path) -> None:
+    """It lies beside the pods' cgroups."""
+    pressure = node / "sys/fs/cgroup/unified/system.slice/cpu.pressure"
+    pressure.parent.mkdir(parents=True)
+    pressure.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=9\n")
+    recorded(node, "/kubepods", Clock(), tmp_path / "copy", frames=1)
+    assert (tmp_path / "copy/00/sys/fs/cgroup/unified/system.slice/cpu.pressure").read_bytes() == pressure.read_bytes()

@@ -198,14 +198,14 @@ def test_recorded_nodes(tmp_path: Path, build: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["v1_cgroupfs_docker", "v1_systemd_docker", "v2_cgroupfs_crio", "v2_systemd_crio"])
 def test_processes_are_limited(tmp_path: Path, build: Any, name: str) -> None:
-    """Best effort gets half of 32,768, its pod a quarter of that; online pods keep theirs; restore undoes it."""
+    """Best effort gets a third of nine tenths of 32,768, less what others have; a pod a quarter; restore undoes it."""
     node = Scenario(name, tmp_path / "node", build, made=tmp_path / "made")
     node.play_all()
     below = node.cgroups if node.layout.version == 2 else node.cgroups / "pids"
     said = {str(path.parent.relative_to(below)): path.read_text().strip() for path in below.rglob("pids.max")}
     best_effort = node.layout.best_effort.lstrip("/")
     limited = {group: text for group, text in said.items() if text != "max"}
-    assert sorted(limited.values(), key=int) == ["4096", "16384"] and limited[best_effort] == "16384"
+    assert sorted(limited.values(), key=int) == ["2457", "9734"] and limited[best_effort] == "9734"
     assert all(group.startswith(best_effort) for group in limited)
     assert node.originals is not None and len([k for k in node.originals.originals if k.file == "pids.max"]) == 2
     node.executor.restore()
@@ -279,7 +279,7 @@ def test_a_foreign_writer_of_pids_max(tmp_path: Path, build: Any) -> None:
     node = Scenario("v2_cgroupfs_crio", tmp_path / "node", build, made=tmp_path / "made")
     node.play()
     file = node.file(f"{node.layout.best_effort.lstrip('/')}/pids.max")
-    for foreign, expected in (("max", "16384"), ("20000", "16384"), ("9", "9"), ("max", "16384")):
+    for foreign, expected in (("max", "9734"), ("20000", "9734"), ("9", "9"), ("max", "9734")):
         file.write_text(foreign)
         node.play()
         assert file.read_text().strip() == expected, foreign

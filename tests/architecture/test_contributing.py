@@ -132,6 +132,7 @@ def test_with_these_edits_one_more_is_there(name: str, tree: Path, folder: Path)
 LEFT_OUT = [(name, left) for name, addition in ADDITIONS.items() for left in addition.edits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "left"), LEFT_OUT, ids=[f"{name} {left.file}" for name, left in LEFT_OUT])
 def test_no_edit_can_be_left_out(name: str, left: Edit, tree: Path, folder: Path) -> None:
     """Else the page would send people to a file in vain."""

@@ -29,7 +29,14 @@ ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
 Object = dict[str, Any]
 PROGRAMS = ("sublet-agent", "sublet-scheduler", "sublet-admission")
-CRDS = ("crds", "crds/optional/volcano", "crds/optional/kueue", "crds/optional/sublet", "crds/optional/koordinator")
+CRDS = (
+    "crds",
+    "crds/optional/volcano",
+    "crds/optional/kueue",
+    "crds/optional/sublet",
+    "crds/optional/koordinator",
+    "crds/optional/jobset",
+)
 FIRST = ("CustomResourceDefinition", "Namespace", "ServiceAccount")
 VALUES = {"NODE_NAME": "node-1", "HOST_IP": "10.0.0.1", "POD_IP": "10.1.0.1", "POD_NAME": "pod-0", "POD_NAMESPACE": "s"}
 

@@ -1,4 +1,4 @@
-"""deploy/crds/optional/{volcano,kueue,sublet,koordinator}: what upstream's manifests say is kept, and what cannot be meant is refused."""
+"""deploy/crds/optional/{volcano,kueue,sublet,koordinator,jobset}: what upstream's manifests say is kept, and what cannot be meant is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embedded.apiserver.apiextensions.structural import schema_errors
 from embedded.tests.apiserver.conftest import Api
 
 CRDS = Path(__file__).parent.parent.parent / "deploy" / "crds" / "optional"
-FOLDERS = ("volcano", "kueue", "sublet", "koordinator")
+FOLDERS = ("volcano", "kueue", "sublet", "koordinator", "jobset")
 Object = dict[str, Any]
 DEFINITIONS = sorted(
     path for folder in FOLDERS for path in (CRDS / folder).glob("*.yaml") if path.stem != "kustomization"

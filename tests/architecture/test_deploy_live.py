@@ -11,7 +11,13 @@ import pytest
 from embedded.tests.apiserver.conftest import Live
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
-OPTIONAL = ("crds/optional/volcano", "crds/optional/kueue", "crds/optional/sublet", "crds/optional/koordinator")
+OPTIONAL = (
+    "crds/optional/volcano",
+    "crds/optional/kueue",
+    "crds/optional/sublet",
+    "crds/optional/koordinator",
+    "crds/optional/jobset",
+)
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH; install it to run these"),

@@ -11,6 +11,8 @@ import yaml
 from admission.core.evictions import StoredPod, refusal
 from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
 from embedded.tests.apiserver.conftest import Api
+from kube.dialects.sublet.preemption_notice import notice_text
+from model.pod.colocation import StandingNotice
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
@@ -430,6 +432,7 @@ LARGE: dict[str, Object] = {
     "attributes": {"attributes": [{"name": f"a{i}", "value": "x" * 1000} for i in range(100)]},
     "policies": {"topologyPolicies": ["None", "x" * 100_000]},
     "zones": {"zones": [{"name": f"x{i}", "type": "X" * 100} for i in range(2000)]},
+    "the beginning of a name": {"metadata": {"generateName": "x" * 200}},
     "labels": {"metadata": {"labels": {f"l{i}": "x" * 60 for i in range(500)}}},
     "owners": {
         "metadata": {
@@ -498,6 +501,46 @@ def test_whom_an_agent_may_evict(api: Api, pod: str) -> None:
     labels, priority = EVICTABLE[pod]
     assert refusal(StoredPod("default", pod, "", "one", labels, priority), "one") == ""
     assert evicts(api, pod) == (201, "")
+
+
+NOTICE, REASON = "sublet.dev/preemption-notice", "sublet.dev/eviction"
+
+
+def tells(api: Api, pod: str, key: str, text: str | None) -> tuple[int, str]:
+    write = Write("merge", f"/api/v1/namespaces/default/pods/{pod}", {"metadata": {"annotations": {key: text}}})
+    return send(api, agent_of("one"), write)
+
+
+@pytest.mark.parametrize("key", [NOTICE, REASON])
+@pytest.mark.parametrize("pod", SPARED)
+def test_an_online_pod_is_not_an_agents_to_tell(api: Api, pod: str, key: str) -> None:
+    """A program that hears that it goes ends by itself."""
+    code, message = tells(api, pod, key, "{}")
+    assert code == 422 and "an agent tells pods of class BE" in message, message
+
+
+@pytest.mark.parametrize("key", [NOTICE, REASON])
+@pytest.mark.parametrize("pod", EVICTABLE)
+def test_whom_an_agent_may_tell(api: Api, pod: str, key: str) -> None:
+    """Those that it may evict."""
+    assert tells(api, pod, key, "{}") == (200, "")
+
+
+OTHERS_WORDS = {"the scheduler": "pod a/b", "another agent": "agent of node other", "its agent": "agent of node one"}
+
+
+@pytest.mark.parametrize(("who", "by"), OTHERS_WORDS.items(), ids=OTHERS_WORDS)
+def test_a_notice_of_others_stays_on_an_online_pod(api: Api, who: str, by: str) -> None:
+    """What its agent wrote while the pod was to be evicted it takes back, and changes not."""
+    name = who.replace(" ", "-")
+    notice = notice_text(StandingNotice(1e9, 2e9, "x", by))
+    spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
+    api.post(
+        "/api/v1/namespaces/default/pods", {"metadata": {"name": name, "annotations": {NOTICE: notice}}, "spec": spec}
+    )
+    assert tells(api, name, NOTICE, notice.replace("x", "y"))[0] == 422
+    assert tells(api, name, NOTICE, None)[0] == (200 if who == "its agent" else 422)
+    assert tells(api, name, NOTICE, notice) == (200, "")
 
 
 def test_a_pod_that_is_gone_is_not_found(api: Api) -> None:

@@ -17,6 +17,7 @@ SCHEDULER = "system:serviceaccount:sublet-system:sublet-scheduler"
 LEADER: Object = {"metadata": {"labels": {"sublet.dev/leader": "true"}}}
 IMAGE: Object = {"spec": {"containers": [{"name": "main", "image": "another"}]}}
 OWN, AGENT, ELSEWHERE = "sublet-system/own", "sublet-system/agent", "default/own"
+NOTICE: Object = {"metadata": {"annotations": {"sublet.dev/preemption-notice": "{}"}}}
 OTHERS, ALONE = "no pod but its own", "the label sublet.dev/leader of its pod and nothing else"
 CASES: dict[str, tuple[str, Object, str]] = {
     "it leads": (OWN, LEADER, ""),
@@ -31,6 +32,20 @@ CASES: dict[str, tuple[str, Object, str]] = {
     "why a pod waits": ("default/own/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}, ""),
     "a label with its status": ("default/own/status", LEADER, ALONE),
     "an annotation with its status": ("default/own/status", {"metadata": {"annotations": {"a": "b"}}}, ALONE),
+    "a notice with its status": ("default/own/status", NOTICE, ""),
+    "a notice of an agent's pod, with its status": ("sublet-system/agent/status", NOTICE, ""),
+    "a notice": (OWN, NOTICE, ALONE),
+    "a notice of another pod": (AGENT, NOTICE, OTHERS),
+    "a very long notice": (
+        "default/own/status",
+        {"metadata": {"annotations": {"sublet.dev/preemption-notice": "x" * 2049}}},
+        ALONE,
+    ),
+    "a notice and another annotation": (
+        "default/own/status",
+        {"metadata": {"annotations": {**NOTICE["metadata"]["annotations"], "a": "b"}}},
+        ALONE,
+    ),
     "a finalizer": (OWN, {"metadata": {"finalizers": ["example.com/mine"]}}, ALONE),
 }
 
@@ -113,10 +128,22 @@ def test_what_the_scheduler_may_make(api: Api, namespace: str, owners: list[Obje
     """Pods of jobs, as any controller of jobs does, and none where whoever runs a pod is as good as root."""
     extra = {"authentication.kubernetes.io/pod-name": ("own",)}
     body = {
-        "metadata": {"name": "made", "ownerReferences": owners},
+        "metadata": {"generateName": "made-", "ownerReferences": owners},
         "spec": {"containers": [{"name": "main", "image": "image"}]},
     }
     api.user = UserInfo(SCHEDULER, "", ("system:authenticated",), extra)
-    code, answer = api.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+    code, answer = api.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
     api.user = ANONYMOUS
     assert code == 201 if taken else (code == 422 and OTHERS in answer["message"]), answer
+
+
+def test_a_pod_that_is_only_tried(api: Api) -> None:
+    """Of a job that waits whole the scheduler asks whether its pods would be let in, and makes none."""
+    metadata = {"generateName": "train-"}
+    body = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "image"}]}}
+    api.user = UserInfo(SCHEDULER, "", ("system:authenticated",), {})
+    tried = api.call("POST", "/api/v1/namespaces/default/pods?dryRun=All", body)
+    made = api.call("POST", "/api/v1/namespaces/default/pods", body)
+    api.user = ANONYMOUS
+    assert tried[0] == 201, tried
+    assert made[0] == 422 and OTHERS in made[1]["message"], made

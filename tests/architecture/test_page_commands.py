@@ -12,6 +12,8 @@ from tests.e2e.guides.page import FAST, LISTED, ROOT, Command, Tier, commands, f
 from tests.e2e.guides.shell import Shell
 
 COMMANDS = commands()
+LONG = {"docs/replay.md"}
+"""Pages about a whole day of ticks, which each command decides again: ten seconds of CPU each."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,11 @@ def shell(page: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell
 
 @pytest.mark.parametrize(
     ("page", "command"),
-    [pytest.param(found.page, found, id=found.id) for found in COMMANDS if found.tier is Tier.FAST],
+    [
+        pytest.param(found.page, found, id=found.id, marks=[pytest.mark.slow] if found.page in LONG else [])
+        for found in COMMANDS
+        if found.tier is Tier.FAST
+    ],
     scope="module",
 )
 def test_a_command_prints_what_the_page_promises(shell: Shell, page: str, command: Command) -> None:

@@ -79,6 +79,29 @@ def test_an_online_pod_stays(cluster: RunningCluster, thief: Thief, pods: None) 
     assert "deletionTimestamp" not in found["metadata"] and found["status"]["phase"] == "Running"
 
 
+@pytest.mark.parametrize("annotation", ["sublet.dev/preemption-notice", "sublet.dev/eviction"])
+def test_an_online_pod_is_told_nothing(cluster: RunningCluster, thief: Thief, pods: None, annotation: str) -> None:
+    """A program that hears of its preemption ends by itself, and a scheduler that starts again ends who was told."""
+    notice = {
+        "deadline": "2099-01-01T00:00:00Z",
+        "since": "2026-01-01T00:00:00Z",
+        "reason": "Preempted",
+        "by": "pod a/b",
+    }
+    # A name of its own for each annotation: kubectl gives the fields of another's apply to the first.
+    manager = annotation.replace("/", ".")
+    forced = ("apply", "--server-side", "--force-conflicts", f"--field-manager={manager}", "-f", "-")
+
+    def told(name: str) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "default", "annotations": {annotation: json.dumps(notice)}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+    assert "an agent tells pods of class BE" in thief.kubectl(*forced, body=told("online"))
+    stored = json.loads(cluster.kubectl("get", "pod", "online", "-o", "json"))
+    assert annotation not in stored["metadata"].get("annotations", {})
+    assert "serverside-applied" in thief.kubectl(*forced, body=told("batch"))
+
+
 def test_best_effort_goes(thief: Thief, pods: None) -> None:
     """That is what an agent has the right for."""
     assert '"status":"Success"' in thief.evict("batch").replace(" ", "")

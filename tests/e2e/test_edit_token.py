@@ -189,6 +189,45 @@ def kinds(cluster: RunningCluster) -> None:
         cluster.kubectl("apply", "-k", f"deploy/crds/optional/{folder}")
 
 
+def test_the_name_of_a_pod_that_ends_holds_nobody_up(cluster: RunningCluster, ann: Editor) -> None:
+    """A pod of ten millicores with a long name of many numbers runs to its end; others are placed after that."""
+    name, spec = "x" + "-111" * 45 + "-a", {"requests": {"cpu": "10m"}}
+    quick = {"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 0"], "resources": spec}
+    odd = {**pod(name, {}), "spec": {"restartPolicy": "Never", "containers": [quick]}}
+    odd["metadata"].pop("labels")
+    assert "created" in ann.kubectl("create", "-f", "-", text=json.dumps(odd))
+    phase = ("get", "pod", name, "-o", "jsonpath={.status.phase}")
+    assert until(lambda: cluster.kubectl(*phase) == "Succeeded", 60), cluster.kubectl("get", "pods", "-o", "yaml")
+    cluster.kubectl("run", "later", "--image=busybox", "--", "sleep", "600")
+    try:
+        assert until(lambda: running(cluster, "later"), 30), cluster.kubectl("get", "pod", "later", "-o", "yaml")
+    finally:
+        cluster.kubectl("delete", "pod", "later", name, "--now")
+
+
+def test_names_of_owners_that_nobody_has_take_no_memory(cluster: RunningCluster, ann: Editor) -> None:
+    """Pods that say they are on a node that is not there run nothing, and teach how long such work runs by their end."""
+    process = f"/proc/{cluster.endpoints['programs']['scheduler']}/status"
+
+    def resident_kib() -> int:
+        return int(Path(process).read_text().partition("VmRSS:")[2].split()[0])
+
+    def owned(number: int) -> str:
+        owner = {"apiVersion": "x/v1", "kind": "X", "name": f"x{number}" + "y" * 1_000_000, "uid": "u"}
+        made = pod(f"owned-{number}", {}, labels={"odd": "owned"}, ownerReferences=[{**owner, "controller": True}])
+        made["metadata"]["labels"].pop(QOS)
+        made["spec"] = {"nodeName": "nowhere", "containers": [{"name": "c", "image": "busybox"}]}
+        return json.dumps(made)
+
+    before = resident_kib()
+    for first in range(0, 80, 10):
+        items = ",".join(owned(number) for number in range(first, first + 10))
+        text = f'{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}'
+        assert ann.kubectl("create", "-f", "-", text=text).count("created") == 10
+        ann.kubectl("delete", "pods", "--selector", "odd=owned", "--grace-period=0", "--force")
+    assert resident_kib() - before < 40_000
+
+
 def test_an_editor_runs_jobs(cluster: RunningCluster, ann: Editor) -> None:
     """With nothing but ClusterRole `edit` in the namespace: she makes one, sees it run, and deletes it."""
     cluster.kubectl("apply", "-k", "deploy/crds/optional/sublet")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,16 +18,46 @@ import psutil
 import pytest
 
 from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, StartCluster, until
-from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
+from wire.v1 import agent_pb2, agent_pb2_grpc
 
 EVICTION = "sublet.dev/eviction"
 NOTICE = "sublet.dev/preemption-notice-seconds"
+SOCKET = "sublet.dev/checkpoint-socket"
 # Half a percent of the machine: a meaningful part of what `pressure` misses, which is a few percent.
 HELD_BYTES = psutil.virtual_memory().total // 200
 # It holds memory and outlives SIGTERM until its grace is over, so that a test can look at it meanwhile.
 HOLD = (
     f"import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); held = b'x' * {HELD_BYTES};"
     "print('holding', flush=True); time.sleep(600)"
+)
+# As an ordinary user, with the package that training programs use.
+TRAIN = (
+    HOLD.removesuffix("time.sleep(600)")
+    + """
+import os, pathlib
+from sublet_sdk import AgentSocket, Checkpoints
+folder = pathlib.Path(os.environ['FOLDER'])
+checkpoints = Checkpoints.at(f'{folder}/checkpoints', 'default/train')
+if os.geteuid() == 0:
+    # Not before: such a user may not read the packages.
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+heard = AgentSocket(pathlib.Path(os.environ['SUBLET_SOCKET_DIR']))
+checkpoints.on_saved = lambda made, begun: heard.saved(made, begun)
+deadline, saved = None, False
+for _ in range(6000):
+    time.sleep(0.1)
+    if (folder / 'listen again').exists():
+        (folder / 'listen again').unlink()
+        heard.close()
+        heard = AgentSocket(pathlib.Path(os.environ['SUBLET_SOCKET_DIR']))
+        deadline = None
+    if heard.deadline_seconds != deadline:
+        deadline = heard.deadline_seconds
+        print('deadline', deadline, flush=True)
+    if not saved and (folder / 'save').exists():
+        saved = checkpoints.save({'state': b'x'}, step=7)
+        print('saved', saved.step, flush=True)
+"""
 )
 BUDGET = """
 apiVersion: policy/v1
@@ -34,12 +67,14 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: guarded}}}
 """
 
 
-def pod(name: str, qos: str = "BE", **annotations: str) -> str:
+def pod(name: str, qos: str, program: str, folder: Path | None, **annotations: str) -> str:
     memory = str(HELD_BYTES + (64 << 20))
     batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": memory}
     amounts = batch if qos == "BE" else {"cpu": "100m", "memory": memory}
     resources = {"requests": amounts, "limits": amounts}
-    container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", HOLD], "resources": resources}
+    container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", program], "resources": resources}
+    if folder is not None:
+        container["env"] = [{"name": "FOLDER", "value": str(folder)}]
     spec = {
         "schedulerName": "koord-scheduler",
         "priorityClassName": "koord-batch" if qos == "BE" else "koord-prod",
@@ -58,9 +93,24 @@ def evicting(start_cluster: StartCluster) -> RunningCluster:
     return cluster
 
 
-def start(cluster: RunningCluster, name: str, qos: str = "BE", **annotations: str) -> dict[str, Any]:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Not made yet, in a place that any user may reach."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made) / "work"
+
+
+def start(
+    cluster: RunningCluster,
+    name: str,
+    qos: str = "BE",
+    program: str = HOLD,
+    folder: Path | None = None,
+    **annotations: str,
+) -> dict[str, Any]:
     """The pod, once it works and the agent has seen that."""
-    cluster.apply(pod(name, qos, **annotations))
+    cluster.apply(pod(name, qos, program, folder, **annotations))
     assert until(lambda: "holding" in cluster.kubectl("logs", name, check=False), 60), cluster.kubectl("get", "events")
     assert until(lambda: name in seen_by_agent(cluster))
     return found(cluster, name)
@@ -172,36 +222,55 @@ def test_a_disruption_budget_is_honoured(evicting: RunningCluster) -> None:
     assert ended(evicting, "guarded")
 
 
-def notified(cluster: RunningCluster, name: str, seconds: int) -> tuple[str, Callable[[], float]]:
-    """A pod that asks for notice: its uid, and what waits for the notice's deadline as training code does."""
-    uid = start(cluster, name, **{NOTICE: str(seconds)})["metadata"]["uid"]
-    channel = grpc.insecure_channel(f"unix:{cluster.endpoints['agent_socket']}")
-    request = checkpoints_pb2.AwaitPreemptionRequest(pod_uid=uid)
-    stream = checkpoints_pb2_grpc.CheckpointsStub(channel).AwaitPreemption(request, timeout=40)
-    return uid, lambda: float(next(stream).deadline_seconds)
+def notified(cluster: RunningCluster, name: str, seconds: int, folder: Path) -> Callable[[], float]:
+    """A pod that trains and asks for notice, and what waits for the notice's deadline.
+
+    Its process is user nobody's where tests are root's. It saves once its file `save` is there.
+    """
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    start(cluster, name, program=TRAIN, folder=folder, **{NOTICE: str(seconds), SOCKET: "true"})
+
+    def deadline() -> float:
+        assert until(lambda: "deadline" in cluster.kubectl("logs", name), 40), cluster.kubectl("logs", name)
+        return float(re.findall(r"deadline (\S+)", cluster.kubectl("logs", name))[0])
+
+    return deadline
 
 
-def test_a_pod_that_asked_is_told_first(evicting: RunningCluster) -> None:
-    """Notice with a deadline; it goes as soon as it has reported its checkpoint, well before that."""
-    uid, deadline = notified(evicting, "asking", 50)
+def test_a_pod_that_asked_is_told_first(evicting: RunningCluster, folder: Path) -> None:
+    """Notice with a deadline; it goes as soon as it has saved its state since then, well before that."""
+    deadline = notified(evicting, "asking", 50, folder)
     with pressure(evicting):
         at = deadline()
         assert 30 < at - time.time() <= 50
         assert until(lambda: told(evicting, "asking").get("kind") == "notify")
         assert not going(evicting, "asking")
-        with grpc.insecure_channel(f"unix:{evicting.endpoints['agent_socket']}") as channel:
-            saved = link_pb2.CheckpointReport(
-                namespace="default", pod="asking", pod_uid=uid, saved_at_seconds=time.time(), step=1
-            )
-            checkpoints_pb2_grpc.CheckpointsStub(channel).Report(saved, timeout=5)
-        assert until(lambda: going(evicting, "asking"), 15) and time.time() < at
+        (folder / "save").touch()
+        assert until(lambda: going(evicting, "asking"), 20) and time.time() < at
+    assert "saved 7" in evicting.kubectl("logs", "asking")
     assert ended(evicting, "asking")
 
 
+def test_an_agent_that_starts_again_tells_again(evicting: RunningCluster, folder: Path) -> None:
+    """A process that listens only then, too; and hears of its checkpoint."""
+    deadline = notified(evicting, "twice", 60, folder)
+    with pressure(evicting):
+        at = deadline()
+        (folder / "listen again").touch()
+        pid = evicting.endpoints["programs"]["agent"]
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: evicting.kubectl("logs", "twice").count("deadline") == 2, 40)
+        assert deadline() == pytest.approx(at, abs=1)
+        (folder / "save").touch()
+        assert until(lambda: going(evicting, "twice"), 30) and time.time() < at
+    assert ended(evicting, "twice")
+
+
 @pytest.mark.slow
-def test_an_eviction_waits_for_the_api_server(evicting: RunningCluster) -> None:
+def test_an_eviction_waits_for_the_api_server(evicting: RunningCluster, folder: Path) -> None:
     """Its time comes while nobody answers; it is carried out, told and annotated once somebody does."""
-    _, deadline = notified(evicting, "patient", 5)
+    deadline = notified(evicting, "patient", 5, folder)
     with pressure(evicting):
         at = deadline()
         with stopped(evicting, "apiserver"):

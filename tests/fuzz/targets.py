@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agent.core.evict.pod_messages import checkpoint_told
 from agent.core.observe import isolated, knobs, layout, network, parse, topology, unaccounted
 from agent.core.observe.observation import Knob
 from agent.core.observe.prediction import (
@@ -53,14 +54,18 @@ from kube.dialects.koordinator.sloconfig import colocation_overlaid
 from kube.dialects.koordinator.systemqos import system_cpus
 from kube.dialects.queues import kueue_objects, reading
 from kube.dialects.queues.use import use_of
+from kube.dialects.suspended.reading import restore_patch, start_patch, stop_patch, suspended_job
+from kube.dialects.suspended.stand_ins import stand_ins
+from kube.dialects.suspended.workload import spec_of, workload
 from kube.dialects.upstream import core_objects
 from model import quantity
 from model import topology as cpus
-from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+from model.fault import ConfigurationFault, KernelFault, KubernetesFault, PeerFault
 from model.job.actions import CreatePod, EnsureObject
 from model.nodesettings import NodeSettings
 from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, ResourceVector
+from model.suspended.job import PodSetInjection, SuspendedKind
 from scheduler import settings as scheduler_settings
 from tests.agent.simulated_node import LAYOUT, SimulatedNode
 
@@ -210,6 +215,10 @@ _KERNEL: Mapping[str, Parser] = {
                 "meminfo",
                 "swapped",
                 "swap_free",
+                "reclaimable",
+                "dentries_in_use",
+                "index_nodes",
+                "droppable_nodes",
                 "cpu_count",
             ),
             *("pids_limit", "task_count", "refaults", "vmstat", "v2_limit_hits", "v2_anonymous"),
@@ -271,7 +280,33 @@ def _nested(source: objects.CompositePodGroup) -> object:
     return nested.nestings({"ns/g": found.key}, {found.key: found})
 
 
+def _suspended(kind: SuspendedKind) -> Callable[[objects.UntypedObject], object]:
+    """What can be read is started and restored as well."""
+
+    def read(source: objects.UntypedObject) -> object:
+        job = suspended_job(kind, source)
+        if job.problem:
+            return job.problem
+        body = {"podSets": spec_of(job, 1, "", "")["podSets"]}
+        kept = workload(objects.Workload(objects.Metadata("w", "ns"), body))
+        given = tuple(PodSetInjection(pods.name, 1, {"pool": "x"}) for pods in job.pod_sets)
+        patches = (start_patch(job, source, "w", given), restore_patch(job, source, kept), stop_patch(source))
+        return [sorted(patch) for patch in patches]
+
+    return read
+
+
+def _workload(source: objects.Workload) -> object:
+    """What waits has stand-ins."""
+    found = workload(source)
+    return stand_ins(found, {"high": 7}.get, 0.0) if found.count <= 50 else found.unreadable
+
+
 _OBJECTS: Mapping[str, Parser] = {
+    "suspended_job": _json(objects.UntypedObject, _suspended(SuspendedKind.JOB)),
+    "suspended_job_set": _json(objects.UntypedObject, _suspended(SuspendedKind.JOB_SET)),
+    "suspended_training_job": _json(objects.UntypedObject, _suspended(SuspendedKind.TRAINING)),
+    "workload": _json(objects.Workload, _workload),
     "node": _json(objects.Node, _node_words),
     "pod_group": _json(objects.PodGroup, podgroups.pod_group),
     "volume": _json(objects.PersistentVolume, core_objects.volume),
@@ -308,6 +343,7 @@ def _spdy(data: bytes) -> object:
 
 TARGETS: Mapping[str, Target] = {
     "spdy": Target(_spdy, (spdy.FrameError,)),
+    "pod_message": Target(lambda text: checkpoint_told(text, 1000.0), (PeerFault,)),
     **{name: Target(function, (ValueError,)) for name, function in _KERNEL.items()},
     **{name: Target(function, (KubernetesFault, ConfigurationFault)) for name, function in _OBJECTS.items()},
     "node_settings": Target(_json(_Sources, _settings_of_node), (KubernetesFault, ConfigurationFault), endless=True),

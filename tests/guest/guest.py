@@ -2,11 +2,12 @@
 
 The guest's / is a tmpfs over the host's / (virtiofs): working copy and virtual environment are there, nothing written
 stays, and /out alone is shared. /dev/vda is a blank disk. One command runs in it; its exit code comes back in a file, for QEMU's says nothing.
-By hand: `python tests/guest/guest.py [--kernel 7.3] OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
+By hand: `python tests/guest/guest.py [--kernel 7.3] [--memory MIB] [--disk MIB] OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
 """
 
 from __future__ import annotations
 
+import argparse
 import lzma
 import os
 import platform
@@ -29,8 +30,6 @@ CACHE_VARIABLE = "SUBLET_GUEST_CACHE"
 INSIDE_VARIABLE = "SUBLET_GUEST"
 INSTALL = "apt-get install qemu-system-x86 busybox-static cpio"
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
-MEMORY_MIB = 1024
-DISK_BYTES = 64 << 20
 NO_EXIT_CODE = -1
 # In the order of loading: each needs those before it.
 MODULES = (
@@ -75,6 +74,16 @@ KERNELS = {
 }
 
 
+class Size(NamedTuple):
+    """Memory and blank disk, in MiB. The tests need little; what is measured needs room, and swap on the disk."""
+
+    memory_mib: int = 1024
+    disk_mib: int = 64
+
+
+SMALL = Size()
+
+
 class Unavailable(Exception):
     """No guest can run here; the text says why and what would change that."""
 
@@ -113,7 +122,7 @@ class Guest(NamedTuple):
         unpacked = _kernel(own, kernel.suite)
         return cls(qemu, virtiofsd, unpacked / "vmlinuz", _initrd(unpacked, Path(busybox), own), kernel.cpu)
 
-    def run(self, command: Sequence[str], out: Path, timeout_seconds: float) -> Outcome:
+    def run(self, command: Sequence[str], out: Path, timeout_seconds: float, size: Size = SMALL) -> Outcome:
         """Boot, run `command` in the working copy, power off. `out` becomes /out. Raises Unavailable."""
         if re.search(r"\s", str(out)):
             raise Unavailable(f"{out} has blanks, which a kernel command line cannot hold: set TMPDIR")
@@ -126,8 +135,12 @@ class Guest(NamedTuple):
             (out / "console").open("wb") as console,
             tempfile.NamedTemporaryFile(prefix="sublet-guest-") as disk,
         ):
-            disk.truncate(DISK_BYTES)
-            arguments = [*self._arguments(socket, out), "-drive", f"file={disk.name},if=virtio,format=raw"]
+            disk.truncate(size.disk_mib << 20)
+            arguments = [
+                *self._arguments(socket, out, size.memory_mib),
+                "-drive",
+                f"file={disk.name},if=virtio,format=raw",
+            ]
             machine = subprocess.Popen(
                 [self.qemu, *arguments], stdin=subprocess.DEVNULL, stdout=console, stderr=console
             )
@@ -166,10 +179,10 @@ class Guest(NamedTuple):
                 server.kill()
                 server.wait()
 
-    def _arguments(self, socket: Path, out: Path) -> list[str]:
-        memory = f"memory-backend-memfd,id=memory,size={MEMORY_MIB}M,share=on"
+    def _arguments(self, socket: Path, out: Path, memory_mib: int) -> list[str]:
+        memory = f"memory-backend-memfd,id=memory,size={memory_mib}M,share=on"
         return [
-            *("-accel", "tcg,thread=multi", "-cpu", self.cpu, "-smp", "2", "-m", str(MEMORY_MIB)),
+            *("-accel", "tcg,thread=multi", "-cpu", self.cpu, "-smp", "2", "-m", str(memory_mib)),
             *("-nodefaults", "-no-reboot", "-nographic", "-monitor", "none", "-serial", "stdio"),
             *("-object", memory, "-numa", "node,memdev=memory"),
             *("-chardev", f"socket,id=files,path={socket}", "-device", "vhost-user-fs-pci,chardev=files,tag=host"),
@@ -308,22 +321,29 @@ sleep 10
 """
 
 
-def main(arguments: Sequence[str]) -> int:
-    """[--kernel NAME] OUT COMMAND…: the command's exit code."""
-    named = arguments[0] == "--kernel"
-    kernel, rest = (KERNELS[arguments[1]], arguments[2:]) if named else (KERNELS["6.1"], arguments)
-    out = Path(rest[0]).resolve()
+def main() -> int:
+    """The command's exit code. Raises Unavailable."""
+    parser = argparse.ArgumentParser(
+        prog="guest.py", description="Run COMMAND in a guest; what it leaves in /out is in OUT."
+    )
+    parser.add_argument("--kernel", choices=KERNELS, default="6.1")
+    parser.add_argument("--memory", type=int, default=SMALL.memory_mib, help="MiB (default: %(default)s)")
+    parser.add_argument("--disk", type=int, default=SMALL.disk_mib, help="MiB of /dev/vda (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=600, help="bound (default: %(default)s)")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="sublet-guest-") as temporary:
-        outcome = Guest.prepared(cache_folder(Path(temporary)), kernel).run(rest[1:], out, 600)
+        guest = Guest.prepared(cache_folder(Path(temporary)), KERNELS[given.kernel])
+        outcome = guest.run(given.command, out, given.seconds, Size(given.memory, given.disk))
     print(outcome.printed or outcome.console, end="")
     return outcome.exit_code
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(f"usage: guest.py [--kernel {'|'.join(KERNELS)}] OUT COMMAND…")
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main())
     except Unavailable as reason:
         sys.exit(f"error: {reason}")

@@ -22,7 +22,7 @@ ON_OTHERS = (
 )
 RUNS = {kernel: FILES if kernel == FIRST else ON_OTHERS for kernel in KERNELS}
 # The first of each kernel waits for the boot and the whole run.
-pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize(("kernel", "file"), [(kernel, file) for kernel, files in RUNS.items() for file in files])

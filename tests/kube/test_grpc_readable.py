@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from kube.grpc_readable import Readable
 from model.fault import PeerFault
-from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2, link_pb2_grpc
+from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, link_pb2_grpc
 
 GARBAGE = b"\xff\xfe not a message"
 _HEALTH, _REFLECTION = "/grpc.health.v1.Health", "/grpc.reflection.v1alpha.ServerReflection"
@@ -27,11 +27,6 @@ class Diagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     async def WatchDecisions(self, request: Any, context: Any) -> AsyncIterator[Any]:
         raise AssertionError("nothing that cannot be read gets here")
         yield
-
-
-class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
-    async def Report(self, request: Any, context: Any) -> Any:
-        return checkpoints_pb2.CheckpointReceipt()
 
 
 class Link(link_pb2_grpc.NodeLinkServicer):
@@ -47,7 +42,6 @@ class Link(link_pb2_grpc.NodeLinkServicer):
 async def serve(channel_scene: Any) -> None:
     server = grpc.aio.server(interceptors=(Readable(),))
     agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(Diagnostics(), server)
-    checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(Checkpoints(), server)
     link_pb2_grpc.add_NodeLinkServicer_to_server(Link(), server)
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
     reflection.enable_server_reflection((), server)
@@ -65,7 +59,6 @@ async def serve(channel_scene: Any) -> None:
     [
         ("unary_unary", "/sublet.v1.AgentDiagnostics/GetNode", "sublet.v1.GetNodeRequest"),
         ("unary_stream", "/sublet.v1.AgentDiagnostics/WatchDecisions", "sublet.v1.WatchDecisionsRequest"),
-        ("unary_unary", "/sublet.v1.Checkpoints/Report", "sublet.v1.CheckpointReport"),
         ("stream_stream", "/sublet.v1.NodeLink/Connect", "sublet.v1.NodeMessage"),
         ("unary_unary", f"{_HEALTH}/Check", "grpc.health.v1.HealthCheckRequest"),
         ("unary_stream", f"{_HEALTH}/Watch", "grpc.health.v1.HealthCheckRequest"),

@@ -158,7 +158,7 @@ def test_a_run_without_a_mark_is_known_by_its_endpoints(tmp_path: Path) -> None:
 def test_memory_volumes_of_a_killed_node_are_unmounted(tmp_path: Path, name: str) -> None:
     """Of any node there may have been, whatever number of them runs next."""
     run = killed(tmp_path / "run")
-    volume = run.path / name / "volumes" / "uid" / "memory"
+    volume = run.path / name / "kubelet" / "pods" / "uid" / "memory"
     volume.mkdir(parents=True)
     mount_namespace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
     with RunDirectory(tmp_path / "run") as following:

@@ -49,6 +49,7 @@ def test_metrics_of_training_clusters() -> None:
         "training_queue_fairshare_deviation": (MetricType.GAUGE, ("queue",)),
         "training_gang_scheduling_total": (MetricType.COUNTER, ("result", "timeout")),
         "training_job_completion_seconds": (MetricType.HISTOGRAM, ("queue", "job_type", "status")),
+        "training_checkpoint_saves_total": (MetricType.COUNTER, ("job", "reason", "status")),
     }
     ends = {"training_job_scheduling_duration_seconds": (0.1, 1638.4), "training_job_completion_seconds": (60, 983040)}
     for name, (first, last) in ends.items():

@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 from model.fault import ConfigurationFault
-from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector, parse_resources
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector, divisible, parse_resources
 
 
 def test_base_units() -> None:
     """cpu counts in thousandths, batch-cpu as the plain integer it is, memory in bytes."""
     vector = parse_resources({"cpu": "1.5", BATCH_CPU: "2k", "memory": "1Gi", "pods": 110}, "Node n")
     assert dict(vector.amounts) == {CPU: 1500, BATCH_CPU: 2000, MEMORY: 1 << 30, "pods": 110}
+
+
+def test_what_there_is_a_part_of() -> None:
+    """Of a CPU and of bytes; batch-cpu counts thousandths."""
+    names = (CPU, MEMORY, BATCH_MEMORY, "ephemeral-storage", "hugepages-2Mi", BATCH_CPU, "pods", "nvidia.com/gpu")
+    assert [name for name in names if divisible(name)] == list(names[:5])
 
 
 def test_arithmetic_over_different_names() -> None:

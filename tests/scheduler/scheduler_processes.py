@@ -163,7 +163,7 @@ def start_process(module: str, arguments: list[Any], log: Path) -> subprocess.Po
         return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
 
-def until(holds: Callable[[], bool], what: str, log: Path | None = None, seconds: float = 15.0) -> None:
+def until(holds: Callable[[], bool], what: str, log: Path | None = None, seconds: float = 60.0) -> None:
     """Wait on another process; fails with its log."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -79,7 +79,7 @@ class QueueStory(Story):
         if there is None or there.spec != QUEUES[name]:
             self.api.add_queue(name, QUEUES[name])
             self.told["made again" if there is None else "mended"] += 1
-        elif self.random.random() < 0.3:
+        elif self.random.random() < 0.4:
             self.api.lose_queue(name)
             self.told["deleted"] += 1
         else:

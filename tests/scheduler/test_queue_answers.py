@@ -10,6 +10,8 @@ from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE, notice_text
+from model.pod.colocation import StandingNotice
 from model.queue import QuotaShortage
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
@@ -111,3 +113,17 @@ def test_of_one_that_does_not_wait(world: World) -> None:
     assert answers(world).shortages(WorkloadId.pod("default/r0")) == ()
     assert answers(world).stage(WorkloadId.gang("default/train")) == "quota"
     assert answers(world).stage(WorkloadId.pod("default/unknown")) == ""
+
+
+def test_work_of_a_job_that_is_saved_and_lost() -> None:
+    """Of all its pods, that of who saved longest ago; and until when it may stay once it was told."""
+    told = StandingNotice(990.0, 1060.0, "PreemptionByScheduler", "pod/default/hp")
+    notice = {ANNOTATION_STANDING_NOTICE: notice_text(told)}
+    world = World().see(raw_node(), raw_group(minimum=2))
+    world.see(*(raw_pod(f"t{n}", group="train", node_name="n1", annotations=notice) for n in range(2))).turn()
+    world.cache.work.report("uid-t0", 900.0)
+    world.cache.work.share(frozenset({"uid-t0", "uid-t1"}))
+    world.cache.work.lose("default/train", 30.0)
+    found = answers(world).job("default", "train")
+    assert found is not None
+    assert (found.lost_seconds, found.saved_seconds, found.told_until_seconds) == (30.0, 900.0, 1060.0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -62,13 +65,38 @@ def test_report_round_trip(report: NodeReport) -> None:
 def test_small_messages_round_trip() -> None:
     """Hello, checkpoint, cost (known and unknown age) and notice."""
     hello = AgentHello("n", "0.1", "boot")
-    saved = CheckpointSaved("ns", "p", "uid", 3.5, 7)
+    saved = CheckpointSaved("ns", "p", "uid", 3.5, 7, 2.5, "1-a", 9)
     costs = [EvictionCost("u", "ns/g", 2, 0.0), EvictionCost("u")]
     notice = PreemptionNotice("u", 9.5, "why")
     assert codec.hello_from_wire(codec.hello_to_wire(hello)) == hello
     assert codec.checkpoint_from_wire(codec.checkpoint_to_wire(saved)) == saved
     assert [codec.cost_from_wire(codec.cost_to_wire(cost)) for cost in costs] == costs
     assert codec.notice_from_wire(codec.notice_to_wire(notice)) == notice
+
+
+def test_a_checkpoint_by_a_clock_that_is_wrong() -> None:
+    """Its times are as long ago as the node said, whatever its clock shows; an older agent does not say."""
+    saved = CheckpointSaved("ns", "p", "uid", 1000.0, begun_seconds=990.0)
+    found = codec.checkpoint_from_wire(codec.checkpoint_to_wire(saved, 1005.0), 5005.0)
+    assert (found.saved_at_seconds, found.begun_seconds, found.state_seconds) == (5000.0, 4990.0, 4990.0)
+    unsaid = codec.checkpoint_from_wire(link_pb2.CheckpointReport(pod_uid="u", saved_at_seconds=7.0), 5005.0)
+    assert (unsaid.saved_at_seconds, unsaid.begun_seconds, unsaid.state_seconds) == (7.0, 0.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"pod_uid": ""}, "pod_uid"),
+        ({"saved_at_seconds": 0.0}, "saved_at_seconds"),
+        ({"saved_at_seconds": math.inf}, "saved_at_seconds"),
+        ({"begun_at_seconds": 6.0}, "begun_at_seconds"),
+        ({"begun_at_seconds": math.nan}, "begun_at_seconds"),
+        ({"sent_at_seconds": math.nan}, "sent_at_seconds"),
+    ],
+)
+def test_a_malformed_checkpoint_is_a_peer_fault(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(PeerFault, match=told):
+        codec.checkpoint_from_wire(link_pb2.CheckpointReport(**{"pod_uid": "u", "saved_at_seconds": 5.0, **fields}))
 
 
 @pytest.mark.parametrize(

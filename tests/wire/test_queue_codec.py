@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.decision import Decision, Term, Unit
+from model.estimates.start_estimate import EstimateBasis, ExpectedEnd, StartEstimate
 from model.fault import PeerFault
 from model.queue import (
     CellStanding,
@@ -77,6 +78,14 @@ PROGRESS = JobProgress(
 DECISION = Decision("gang/ml/train", "feasible nodes", 1, Unit.NODES, Reason.UNSCHEDULABLE, (Term("total nodes", 1),))
 
 
+def test_an_estimate_of_another_version() -> None:
+    """A basis that is not known."""
+    message = queue_codec.start_to_wire(StartEstimate())
+    message.basis = "stars"
+    with pytest.raises(PeerFault, match="'stars' is not a valid EstimateBasis"):
+        queue_codec.start_from_wire(message)
+
+
 @pytest.mark.parametrize("standing", [TRAIN, QueueStanding(Queue())])
 def test_a_queue(standing: QueueStanding) -> None:
     """What is not said stays apart from 0, and every rule comes over."""
@@ -131,7 +140,19 @@ def test_a_queue_with_its_loans_and_jobs() -> None:
             (JOB,),
             12,
             PROGRESS,
+            StartEstimate(
+                2.0,
+                1.0,
+                3.0,
+                EstimateBasis.HISTORY,
+                (ExpectedEnd("pod/ml/a", 2.0, EstimateBasis.HISTORY, 9, "queue ml"),),
+                made_seconds=0.5,
+            ),
+            84.5,
+            1e9,
+            2e9,
         ),
+        JobAccount("ml", "train", JOB, start=StartEstimate(why="nothing tells", made_seconds=1.0)),
         JobAccount("ml", "train", QueuedJob("pod/ml/train", "default")),
     ],
 )

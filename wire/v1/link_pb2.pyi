@@ -92,18 +92,26 @@ class DecisionNotice(_message.Message):
     def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
-    __slots__ = ("namespace", "pod", "pod_uid", "saved_at_seconds", "step")
+    __slots__ = ("namespace", "pod", "pod_uid", "saved_at_seconds", "step", "begun_at_seconds", "checkpoint", "size_bytes", "sent_at_seconds")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     POD_UID_FIELD_NUMBER: _ClassVar[int]
     SAVED_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SENT_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     pod: str
     pod_uid: str
     saved_at_seconds: float
     step: int
-    def __init__(self, namespace: _Optional[str] = ..., pod: _Optional[str] = ..., pod_uid: _Optional[str] = ..., saved_at_seconds: _Optional[float] = ..., step: _Optional[int] = ...) -> None: ...
+    begun_at_seconds: float
+    checkpoint: str
+    size_bytes: int
+    sent_at_seconds: float
+    def __init__(self, namespace: _Optional[str] = ..., pod: _Optional[str] = ..., pod_uid: _Optional[str] = ..., saved_at_seconds: _Optional[float] = ..., step: _Optional[int] = ..., begun_at_seconds: _Optional[float] = ..., checkpoint: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sent_at_seconds: _Optional[float] = ...) -> None: ...
 
 class SchedulerMessage(_message.Message):
     __slots__ = ("acknowledged_sequence", "costs", "preemption", "withdrawal")

@@ -312,7 +312,7 @@ class ExplainJobRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainJobResponse(_message.Message):
-    __slots__ = ("namespace", "name", "job", "path", "members", "scheduled", "needed", "message", "nearest", "decision", "preemption", "shortages", "ahead", "ahead_count", "progress")
+    __slots__ = ("namespace", "name", "job", "path", "members", "scheduled", "needed", "message", "nearest", "decision", "preemption", "shortages", "ahead", "ahead_count", "progress", "start", "lost_seconds", "saved_seconds", "told_until_seconds")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -328,6 +328,10 @@ class ExplainJobResponse(_message.Message):
     AHEAD_FIELD_NUMBER: _ClassVar[int]
     AHEAD_COUNT_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    LOST_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SAVED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TOLD_UNTIL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     job: QueuedJob
@@ -343,7 +347,43 @@ class ExplainJobResponse(_message.Message):
     ahead: _containers.RepeatedCompositeFieldContainer[QueuedJob]
     ahead_count: int
     progress: JobProgress
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., job: _Optional[_Union[QueuedJob, _Mapping]] = ..., path: _Optional[_Iterable[str]] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., needed: _Optional[int] = ..., message: _Optional[str] = ..., nearest: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ..., ahead: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., ahead_count: _Optional[int] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ...) -> None: ...
+    start: StartEstimate
+    lost_seconds: float
+    saved_seconds: float
+    told_until_seconds: float
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., job: _Optional[_Union[QueuedJob, _Mapping]] = ..., path: _Optional[_Iterable[str]] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., needed: _Optional[int] = ..., message: _Optional[str] = ..., nearest: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., shortages: _Optional[_Iterable[_Union[QuotaShortage, _Mapping]]] = ..., ahead: _Optional[_Iterable[_Union[QueuedJob, _Mapping]]] = ..., ahead_count: _Optional[int] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., start: _Optional[_Union[StartEstimate, _Mapping]] = ..., lost_seconds: _Optional[float] = ..., saved_seconds: _Optional[float] = ..., told_until_seconds: _Optional[float] = ...) -> None: ...
+
+class StartEstimate(_message.Message):
+    __slots__ = ("start_seconds", "earliest_seconds", "latest_seconds", "basis", "ends", "why", "made_seconds")
+    START_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EARLIEST_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LATEST_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    MADE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    start_seconds: float
+    earliest_seconds: float
+    latest_seconds: float
+    basis: str
+    ends: _containers.RepeatedCompositeFieldContainer[ExpectedEnd]
+    why: str
+    made_seconds: float
+    def __init__(self, start_seconds: _Optional[float] = ..., earliest_seconds: _Optional[float] = ..., latest_seconds: _Optional[float] = ..., basis: _Optional[str] = ..., ends: _Optional[_Iterable[_Union[ExpectedEnd, _Mapping]]] = ..., why: _Optional[str] = ..., made_seconds: _Optional[float] = ...) -> None: ...
+
+class ExpectedEnd(_message.Message):
+    __slots__ = ("name", "end_seconds", "basis", "runs", "of")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    END_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    end_seconds: float
+    basis: str
+    runs: int
+    of: str
+    def __init__(self, name: _Optional[str] = ..., end_seconds: _Optional[float] = ..., basis: _Optional[str] = ..., runs: _Optional[int] = ..., of: _Optional[str] = ...) -> None: ...
 
 class JobProgress(_message.Message):
     __slots__ = ("kind", "phase", "reason", "message", "since_seconds", "created_seconds", "began_seconds", "ended_seconds", "failures", "most_failures", "evictions", "tasks", "nodes", "events")

@@ -7,10 +7,11 @@ that goes is credited until it should be gone, so that its slow end costs nobody
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
-from agent.core.evict.eviction_request import USED_MEMORY, EvictionOutcome, EvictionRequest
+from agent.core.evict.eviction_request import USED_MEMORY, EvictionOutcome, EvictionRequest, PendingVictim
 from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
 from agent.core.evict.new_requests import after_kills, due_by_now, ordered_out
@@ -91,8 +92,9 @@ def decide_evictions(
     refaulted = thrashing(memory.activities, observation, facts.node, facts.strategy) if facts.node else None
     urgent = urgency(observation, facts.node, facts.strategy, refaulted) if facts.node else ""
     memory, killed = after_kills(memory, facts.kills, facts.pods, observation)
-    memory, due = due_by_now(memory, facts.pods, facts.strategy, observation, urgent)
     known = _known(observation, usage, facts)
+    needed = partial(_still_needed, known)
+    memory, due = due_by_now(memory, facts.pods, facts.strategy, observation, urgent, needed)
     requests = [*killed, *due]
     if isinstance(known, Reason):
         needs = tuple(unknown(rule, known) for rule in rules_on(facts.strategy))
@@ -107,6 +109,14 @@ def decide_evictions(
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, observation.at_seconds) for need in needs)
     return memory, Evictions(decisions, tuple(requests), memory.last_resort, refaulted, facts.shrinking.decisions)
+
+
+def _still_needed(known: TickFacts | Reason, victim: PendingVictim) -> bool:
+    """Whether the rule that chose a pod is not within its threshold, or cannot tell."""
+    if isinstance(known, Reason):
+        return True
+    needs = measured(victim.reason, known) if victim.reason in rules_on(known.strategy) else ()
+    return any(need.hold_reason is not Reason.WITHIN_THRESHOLD for need in needs)
 
 
 def _known(observation: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:

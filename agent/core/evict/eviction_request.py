@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from model.decision import Decision
+from model.pod.colocation import StandingNotice
 from model.reason import Reason
 from model.resources import BATCH_CPU, CPU, MEMORY
 
@@ -19,17 +20,19 @@ RUNNING_BATCH_CPU = f"running {BATCH_CPU}"
 
 
 class EvictionRequestKind(StrEnum):
-    """Tell a pod that it will be evicted, or evict it."""
+    """Tell a pod that it will be evicted, evict it, or tell one that was told that it stays."""
 
     NOTIFY = "notify"
     EVICT = "evict"
+    SPARE = "spare"
 
 
 class EvictionRequest(msgspec.Struct, frozen=True):
     """`decision` is about pod/NAMESPACE/NAME and its value is what the pod's end frees of `resource`.
 
     `resource` is a resource's name where its request counts, else one of the names above. `grace_seconds` is None
-    where the pod's own grace holds; `deadline_seconds` (Unix time) is when a notified pod goes.
+    where the pod's own grace holds; `deadline_seconds` (Unix time) is when a notified pod goes. `notice` is what the
+    pod shows of that, None where it shows nothing, or another's that is sooner.
     """
 
     kind: EvictionRequestKind
@@ -40,12 +43,14 @@ class EvictionRequest(msgspec.Struct, frozen=True):
     resource: str = ""
     grace_seconds: int | None = None
     deadline_seconds: float | None = None
+    notice: StandingNotice | None = None
 
 
 class OutcomeKind(StrEnum):
     """What became of a request: BLOCKED by a disruption budget, GONE already, FAILED for now (API server away)."""
 
     NOTIFIED = "notified"
+    SPARED = "spared"
     CHECKPOINTED = "checkpointed"
     EVICTED = "evicted"
     BLOCKED = "blocked"
@@ -68,6 +73,7 @@ class PendingVictim(msgspec.Struct, frozen=True):
 
     `notified_until_seconds` is set as long as it was only told so. `resource` is what was missing and `reason` the
     rule that chose it; `hurried` tells that its grace was shortened, `accepted` that the API server has agreed.
+    `notice` is what the pod shows, as in the request.
     """
 
     frees: Mapping[str, int]
@@ -78,6 +84,7 @@ class PendingVictim(msgspec.Struct, frozen=True):
     reason: Reason = Reason.COMPUTED
     hurried: bool = False
     accepted: bool = False
+    notice: StandingNotice | None = None
 
 
 class EvictionRecord(msgspec.Struct, frozen=True):

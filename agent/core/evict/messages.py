@@ -52,6 +52,8 @@ def pod_message(request: EvictionRequest, outcome: OutcomeKind, detail: str = ""
             return f"Evicted{grace}: {cause}"
         case OutcomeKind.BLOCKED:
             return f"Not evicted, since a disruption budget forbids it: {cause} ({detail})"
+        case OutcomeKind.SPARED:
+            return f"Stays: {cause}"
     return f"Not evicted ({outcome.value}): {cause} ({detail})"
 
 

@@ -6,7 +6,7 @@ a request is believed as long as it may wait for that: more victims would not be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -28,6 +28,7 @@ from agent.core.limit.watch import Kill
 from agent.core.observe.observation import Observation
 from model.decision import Decision, Term
 from model.explain import amount
+from model.pod.colocation import StandingNotice
 from model.pod.pod import Pod
 from model.reason import Reason
 from model.strategy import EvictionStrategy
@@ -54,11 +55,19 @@ def ordered_out(
         resource=need.resource,
         reason=need.rule,
         hurried=bool(why),
+        notice=_shown(pod, now, now + notice, need.rule) if notice else None,
     )
     request = _request(pod, pending, now, _why_this(victim, why), grace)
     if notice:
         request = msgspec.structs.replace(request, kind=EvictionRequestKind.NOTIFY, deadline_seconds=now + notice)
     return memory.ordered(pod.uid, pending).rested(now, of_memory=need.of_memory), request
+
+
+def _shown(pod: Pod, since: float, deadline: float, rule: Reason) -> StandingNotice | None:
+    """None where another's notice stands on the pod that is sooner: taking ours away must leave that."""
+    standing = pod.colocation.eviction.standing
+    sooner = standing is not None and standing.reason != rule.value and standing.deadline_seconds <= deadline
+    return None if sooner else StandingNotice(since, deadline, rule.value)
 
 
 def _why_this(victim: EvictionVictim, urgent: str) -> str:
@@ -75,11 +84,12 @@ def due_by_now(
     strategy: EvictionStrategy,
     observation: Observation,
     urgent: str,
+    needed: Callable[[PendingVictim], bool] = lambda victim: True,
 ) -> tuple[EvictionMemory, tuple[EvictionRequest, ...]]:
     """A second word: eviction of who was told, at the deadline or once it is safe; a short grace once memory hurries,
     also for pods of best effort that somebody else deletes.
 
-    Who was told is let go again where evictions were switched off meanwhile.
+    Who was told stays where its end is not `needed` by then, or evictions were switched off meanwhile.
     """
     requests = []
     hurries_others = bool(urgent) and strategy.enable and bool(memory.ending)
@@ -88,9 +98,12 @@ def due_by_now(
         if victim is None:
             continue
         told = victim.notified_until_seconds
-        if told is not None and not strategy.enable:
+        due = told is not None and told <= observation.at_seconds
+        if told is not None and (not strategy.enable or (due and not urgent and not needed(victim))):
             memory = memory.forgotten(pod.uid)
-        elif (urgent and not victim.hurried) or (told is not None and told <= observation.at_seconds):
+            spared = _request(pod, victim, observation.at_seconds, "its end is not needed any more", None)
+            requests.append(msgspec.structs.replace(spared, kind=EvictionRequestKind.SPARE))
+        elif (urgent and not victim.hurried) or due:
             grace = _grace(pod, strategy, bool(urgent))
             pending = _evicted_now(victim, pod, observation, grace)
             pending = msgspec.structs.replace(pending, hurried=bool(urgent))
@@ -178,5 +191,12 @@ def _request(pod: _Named, pending: PendingVictim, at_seconds: float, detail: str
         detail=detail,
     )
     return EvictionRequest(
-        EvictionRequestKind.EVICT, pod.uid, pod.namespace, pod.name, decision, pending.resource, grace
+        EvictionRequestKind.EVICT,
+        pod.uid,
+        pod.namespace,
+        pod.name,
+        decision,
+        pending.resource,
+        grace,
+        notice=pending.notice,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
-from agent.core.observe.observation import CgroupSample, Observation
+from agent.core.observe.observation import CgroupSample, NodeSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit
 from model.node import Node
@@ -64,9 +64,15 @@ class TickFacts(msgspec.Struct, frozen=True):
 
 
 def memory_bytes(observation: Observation, uid: str) -> int:
-    """Memory of the pod that cannot be dropped, of the kernel for it too; 0 where it was not read."""
-    sample = observation.pods.get(uid)
-    return sample.ends_bytes if isinstance(sample, CgroupSample) else 0
+    """Memory of the pod that cannot be dropped, of the kernel for it too; 0 where it was not read.
+
+    Caches of the kernel that cannot be dropped may be anybody's who has as much of them.
+    """
+    sample, node = observation.pods.get(uid), observation.node_sample
+    if not isinstance(sample, CgroupSample):
+        return 0
+    pinned = min(sample.kernel_caches_bytes, node.pinned_bytes) if isinstance(node, NodeSample) else 0
+    return sample.ends_bytes + pinned
 
 
 def exceeds_limit(pod: Pod, held_bytes: int) -> bool:

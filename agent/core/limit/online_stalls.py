@@ -1,4 +1,5 @@
-"""Online stalls: from an observation to relief for online pods that wait for CPU, and whose word wakes the brake."""
+"""Online stalls: from an observation to relief for online pods, and the node's services, that wait for CPU, and which
+pods' word wakes the brake."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import msgspec
 
 from agent.core.limit.stall_relief import CALM, CutRange, Relief, ReliefMemory, relieve
 from agent.core.limit.stall_signals import StallSource, StallTrack, stall_signals, stall_sources, stall_tracks
-from agent.core.observe.layout import Layout
+from agent.core.observe.layout import SERVICES, Layout
 from agent.core.observe.observation import Observation
 from agent.core.observe.usage import NodeUsage
 from model.pod.pod import Pod
@@ -71,7 +72,7 @@ def _trusted(
     found: tuple[StallSource, ...], relief: ReliefMemory, tracks: Mapping[str, StallTrack], now: float
 ) -> tuple[str, ...]:
     """Without those that wait whatever best effort gets: they would wake the brake for nothing. The root, then who
-    waited most."""
-    trusted = [source for source in found if not relief.disregards(source.cgroup, now)]
+    waited most. The node's services can wait for a tick: where a burst of theirs was noise, nobody would be heard."""
+    trusted = [s for s in found if s.cgroup != SERVICES and not relief.disregards(s.cgroup, now)]
     trusted.sort(key=lambda each: (not each.is_root, -tracks[each.cgroup].ratio if each.cgroup in tracks else 0.0))
     return tuple(source.cgroup for source in trusted[:MOST_WATCHED])

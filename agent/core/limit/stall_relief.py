@@ -1,4 +1,4 @@
-"""Stall relief: do online pods wait for CPU, and how far is best effort cut for it?
+"""Stall relief: do online pods, or the node's services, wait for CPU, and how far is best effort cut for it?
 
 A sign is on from its threshold and off below half of it. While one is on, best effort is cut to half of what it uses
 and halved again each second. The cut ends once every sign was off for 5 s, or none on for 30 s.

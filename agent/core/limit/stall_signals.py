@@ -1,4 +1,5 @@
-"""Stall signals of online pods: the CPU pressure of their cgroups, and how often their own limits throttle them.
+"""Stall signals of online pods: the CPU pressure of their cgroups, and how often their own limits throttle them; and
+of the node's own services, which no weight inside kubepods protects: best effort alone there has all of its weight.
 
 Not the node's own pressure: it counts best effort's waiting too. Nor that of a pod that its own limit throttles; while
 there is one below the burstable root, or a batch pod, its pods are looked at one by one. So they are where the root's
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent.core.limit.stall_relief import StallSignal
-from agent.core.observe.layout import Layout
+from agent.core.observe.layout import SERVICES, Layout
 from agent.core.observe.observation import CgroupSample, Missing, Observation
 from agent.core.observe.usage import NodeUsage
 from model.pod.pod import Pod
@@ -57,8 +58,8 @@ def stall_sources(
     *,
     root_disregarded: bool = False,
 ) -> tuple[StallSource, ...]:
-    """The burstable root, where all pods below it may speak, and single pods; Guaranteed ones have no root of their
-    own."""
+    """The node's services; the burstable root, where all pods below it may speak, and single pods; Guaranteed ones have
+    no root of their own."""
     if strategy.online_stall_pct is None:
         return ()
     throttled = usage.throttled_ratio if usage else {}
@@ -78,7 +79,10 @@ def stall_sources(
         if together
         else []
     )
+    waited_us = observation.services_waited_us
+    services = [] if waited_us is None else [StallSource(SERVICES, "the node's services", waited_us, is_root=True)]
     found = [
+        *services,
         *root,
         *(
             StallSource(observation.places.pods[p.uid].path, f"pod {p.key}", _total(observation.pods.get(p.uid)))

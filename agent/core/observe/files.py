@@ -147,6 +147,12 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 """By cgroup version."""
 
 
+def cpu_pressure_file(version: int, cgroup: str) -> str:
+    """Below the mount, the file that tells how long tasks of a cgroup waited for CPU."""
+    kind = next(kind for kind in FILES[version] if kind.part is FilePart.CPU_PRESSURE)
+    return f"{kind.controller}{cgroup}/{kind.file}".lstrip("/")
+
+
 def cadence(part: FilePart, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)

@@ -26,6 +26,8 @@ class CgroupDriver(StrEnum):
     SYSTEMD = "systemd"
 
 
+SERVICES = "/system.slice"
+"""Where systemd has the node's own services, kubelet and runtime among them; a node without it has no such cgroup."""
 _SLICE = ".slice"
 _CLASS = {KubernetesQoS.BURSTABLE: "burstable", KubernetesQoS.BEST_EFFORT: "besteffort"}
 _SCOPE = re.compile(r"(?:cri-containerd|crio|docker|pouch)-(?!conmon-)(.+)\.scope", re.DOTALL)

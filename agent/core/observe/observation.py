@@ -84,7 +84,8 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
 
     What is None the kernel does not offer here, or was not read yet; slow files keep their last reading.
     `charge_bytes` is everything charged, of kubepods and its classes alone. `kernel_bytes` is kernel memory that ends
-    with the processes (pipes, sockets, page tables), of pods alone; v1 counts its caches of files there too.
+    with the processes (pipes, sockets, page tables), of pods alone; v1 counts its caches of files there too, v2 as
+    `kernel_caches_bytes`.
     """
 
     cpu_ns: int
@@ -96,6 +97,7 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
     disk: DiskBytes | None = None
     charge_bytes: int | None = None
     kernel_bytes: int = 0
+    kernel_caches_bytes: int = 0
 
     @property
     def ends_bytes(self) -> int:
@@ -106,9 +108,10 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
 class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows.
 
-    `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available. `present_cpus` counts
-    those that are offline as well, 0 where the kernel does not tell. `swapped_bytes` are on a swap device alone,
-    `total_bytes` is what the kernel has now (MemTotal), 0 where that is not told, `swap_free_bytes` what it may swap.
+    `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available, and `pinned_bytes`: caches
+    of the kernel that it counts as available and cannot drop. `present_cpus` counts those that are offline as well, 0
+    where the kernel does not tell. `swapped_bytes` are on a swap device alone, `total_bytes` is what the kernel has now
+    (MemTotal), 0 where that is not told, `swap_free_bytes` what it may swap.
     """
 
     cpu_ns: int
@@ -119,6 +122,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     swapped_bytes: int = 0
     total_bytes: int = 0
     swap_free_bytes: int = 0
+    pinned_bytes: int = 0
 
     def missing_bytes(self, node: Node | None) -> int:
         """Memory that the Node object has and the machine has no more: a balloon's, or in blocks that are offline.
@@ -166,7 +170,7 @@ class PidCounts(msgspec.Struct, frozen=True, gc=False):
     """Processes and threads: how many there are, and how many there may be.
 
     `node_most` is the smaller of kernel.pid_max and kernel.threads-max, `kubepods_most` None without a limit; what is
-    None otherwise was not read.
+    None otherwise was not read. `numbers` is kernel.pid_max, of which a process may keep three.
     """
 
     node: int
@@ -174,6 +178,7 @@ class PidCounts(msgspec.Struct, frozen=True, gc=False):
     kubepods: int | None = None
     kubepods_most: int | None = None
     best_effort: int | None = None
+    numbers: int | None = None
 
 
 Value = int | str
@@ -232,7 +237,8 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     `pods_cpus` those any pod may, None where that cannot be told; `pods_quota_millis` is what all pods together may use
     by a quota of kubepods or above, None without one.
     `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
-    earlier. `unsaved` is why the state file cannot be written, empty while it can.
+    earlier. `unsaved` is why the state file cannot be written, empty while it can. `services_waited_us` is how long the
+    node's own services waited for CPU since boot; None where that is not told.
     """
 
     at_seconds: float
@@ -262,6 +268,7 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     pids: PidCounts | None = None
     memory_activity: MemoryActivity | None = None
     unsaved: str = ""
+    services_waited_us: int | None = None
 
     @property
     def barred(self) -> ResourceVector:

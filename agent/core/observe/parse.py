@@ -7,12 +7,21 @@ must fit 63 bits. Speed counts here: a node has thousands of these files, and mo
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from agent.core.observe.observation import CpuThrottling, DiskBytes, MemoryEvents, Stall
 
 _LARGEST = (1 << 63) - 1
 _SHOWN_BYTES = 60
 _NO_LIMIT_BYTES = 1 << 60
+_DENTRY_BYTES = 1408
+"""Of Linux 6.18 a dentry (192) with a name of 255 characters beside it (512), with the inode of a socket (832), or with
+that of an open file of ext4 (1,380 bytes each measured, the rest of slabs included)."""
+_INDEX_NODE_BYTES = 585
+"""struct xa_node (576), with its part of what is left over of its slab."""
+_MOST_NODES = 9
+"""By which the kernel finds one page of a file that is as large as it may be: 2^51 pages, 64 a node."""
+_PAGE_BYTES = 4096
 _NEVER_THROTTLED = CpuThrottling(0, 0)
 _NO_STALL = Stall()
 
@@ -25,6 +34,9 @@ _V2_THROTTLING = re.compile(rb"nr_periods (\d{1,19})\nnr_throttled (\d{1,19})\nt
 _LRU = (b"inactive_anon", b"active_anon", b"inactive_file", b"active_file", b"unevictable")
 _V1_MEMORY = re.compile(b"".join(rb"total_" + name + rb" (\d{1,19})\n" for name in _LRU))
 _V2_MEMORY = re.compile(b"".join(name + rb" (\d{1,19})\n" for name in _LRU))
+# Other counts: anonymous memory, files in memory (tmpfs), which are listed with it, pages of all files, those of swap.
+_V1_COUNTS = (b"total_rss ", b"total_shmem ", b"total_cache ", b"total_swapcached ")
+_V2_COUNTS = (b"anon ", b"shmem ", b"file ", b"swapcached ")
 _REFAULTS = re.compile(rb"^(total_)?workingset_refault(?:_anon|_file)? (\d{1,19})\n", re.MULTILINE)
 _DROPPABLE_SLAB = re.compile(rb"\nslab_reclaimable (\d{1,19})\n")
 _NEVER = b" avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
@@ -33,6 +45,11 @@ _IO_STAT = re.compile(rb"\d+:\d+ (?:\S+ )*?rbytes=(\d{1,19}) wbytes=(\d{1,19})(?
 _NO_IO = re.compile(rb"\d+:\d+ ?")
 _BLKIO = re.compile(rb"\d+:\d+ (Read|Write|Sync|Async|Discard|Total) (\d{1,19})")
 _BLKIO_TOTAL = re.compile(rb"Total \d+")
+_LISTED_NAMES = (
+    *(b"AnonPages", b"Shmem", b"Active(anon)", b"Inactive(anon)", b"Unevictable", b"Active(file)", b"Inactive(file)"),
+)
+_LISTED = frozenset(_LISTED_NAMES)
+_MEMINFO_LINE = re.compile(rb"^([A-Za-z()]+): +(\d{1,15}) kB\n", re.MULTILINE)
 _CPU_RANGE = re.compile(rb"(\d{1,4})(?:-(\d{1,4}))?")
 
 Memory = tuple[int, int]
@@ -93,19 +110,19 @@ def v1_memory(text: bytes) -> Memory:
 
     Source: Koordinator pkg/koordlet/util/system/cgroup.go.
     """
-    return _memory(_match(_V1_MEMORY, text, text.find(b"total_inactive_anon ")), text)
+    return _memory(_match(_V1_MEMORY, text, text.find(b"total_inactive_anon ")), text, _V1_COUNTS)
 
 
 def v2_memory(text: bytes) -> Memory:
     """memory.stat, which counts descendants in every field: the same two figures."""
-    return _memory(_match(_V2_MEMORY, text, text.find(b"inactive_anon ")), text)
+    return _memory(_match(_V2_MEMORY, text, text.find(b"inactive_anon ")), text, _V2_COUNTS)
 
 
 def v2_anonymous(text: bytes) -> tuple[int, int, int]:
     """memory.stat: bytes that cannot be dropped, those of them that are inactive and anonymous, and pages of anonymous
     memory that were read back (since Linux 5.9)."""
     found = _match(_V2_MEMORY, text, text.find(b"inactive_anon "))
-    return _memory(found, text)[0], int(found[1]), _field(text, b"workingset_refault_anon ")
+    return _memory(found, text, _V2_COUNTS)[0], int(found[1]), _field(text, b"workingset_refault_anon ")
 
 
 def kernel_memory(text: bytes, charged: int, anonymous: int, cache: int) -> int:
@@ -113,8 +130,13 @@ def kernel_memory(text: bytes, charged: int, anonymous: int, cache: int) -> int:
 
     Those stand in memory.stat of v2; v1 does not tell them. Never raises.
     """
+    return max(charged - anonymous - cache - kernel_caches(text), 0)
+
+
+def kernel_caches(text: bytes) -> int:
+    """Of memory.stat (v2) what that leaves out; 0 on v1. Never raises."""
     found = _DROPPABLE_SLAB.search(text)
-    return max(charged - anonymous - cache - (int(found[1]) if found else 0), 0)
+    return int(found[1]) if found else 0
 
 
 def v1_oom_kills(text: bytes) -> int:
@@ -234,11 +256,65 @@ def busy_of_line(line: bytes) -> int:
 
 
 def meminfo(text: bytes) -> tuple[int, int, int]:
-    """(total, available, free) of /proc/meminfo in bytes."""
+    """(total, available, free) of /proc/meminfo in bytes; what is given up (MADV_FREE) and may be in use again, which
+    the kernel counts as available, is not."""
     total, available, free = (_kibibytes(text, key) for key in (b"MemTotal:", b"MemAvailable:", b"MemFree:"))
     if max(available, free) > total:
         raise ValueError(f"more memory available or free than there is in {_shown(text)}")
-    return total, available, free
+    kibibytes = {name: int(number) for name, number in _MEMINFO_LINE.findall(text)}
+    return total, max(available - given_up(kibibytes) * 1024, 0), free
+
+
+def given_up(kibibytes: Mapping[bytes, int]) -> int:
+    """KiB of anonymous memory among the file pages of a meminfo, the machine's or a NUMA node's; 0 where a field is
+    missing."""
+    if not kibibytes.keys() >= _LISTED:
+        return 0
+    files = kibibytes.get(b"FilePages", 0) - kibibytes.get(b"SwapCached", 0)
+    if b"FilePages" not in kibibytes:
+        files = kibibytes.get(b"Cached", 0) + kibibytes.get(b"Buffers", 0)
+    mapped, shared, *listed, active, inactive = (kibibytes[name] for name in _LISTED_NAMES)
+    return _given_up(mapped + shared - sum(listed), active + inactive, files - shared)
+
+
+def dentries_in_use(text: bytes) -> int:
+    """/proc/sys/fs/dentry-state: names of files that the kernel keeps and cannot drop."""
+    fields = text.split()
+    if len(fields) != 6:
+        raise ValueError(f"{_shown(text)} is not /proc/sys/fs/dentry-state")
+    kept, unused = counter(fields[0]), counter(fields[1])
+    return max(kept - unused, 0)
+
+
+def reclaimable(text: bytes) -> int:
+    """Bytes of /proc/meminfo that the kernel counts as caches of its own, most of them as available; 0 where that is
+    not told."""
+    return _kibibytes(text, b"SReclaimable:") if b"SReclaimable:" in text else 0
+
+
+def index_nodes(text: bytes) -> int:
+    """Of a slab's total_objects: nodes by which the kernel finds pages of files, those that are free again included."""
+    fields = text.split(maxsplit=1)
+    return counter(fields[0] if fields else b"")
+
+
+def droppable_nodes(text: bytes) -> int:
+    """/proc/vmstat: such nodes that remember nothing but pages that were taken; 0 on kernels that do not count them."""
+    return _field(text, b"workingset_nodes ") if _has(text, b"workingset_nodes ") else 0
+
+
+def nodes_in_memory(nodes: int, meminfo_text: bytes) -> int:
+    """How many of these nodes may be of pages that cannot be dropped: of files in memory (tmpfs, also swapped out, and
+    ramfs), or locked."""
+    kept = sum(_kibibytes(meminfo_text, key) for key in (b"Shmem:", b"Unevictable:") if _has(meminfo_text, key))
+    pages = (kept + swapped(meminfo_text)) // _PAGE_BYTES
+    return max(min(nodes, _MOST_NODES * pages), 0)
+
+
+def pinned(reclaimable_bytes: int, dentries: int, nodes: int = 0) -> int:
+    """Of these caches what names in use and nodes of files in memory may hold: whoever may make files in memory
+    (tmpfs), or sockets, has as many as it likes."""
+    return min(reclaimable_bytes, dentries * _DENTRY_BYTES + nodes * _INDEX_NODE_BYTES)
 
 
 def swapped(text: bytes) -> int:
@@ -265,6 +341,10 @@ def cpu_count(text: bytes) -> int:
     return len(cpus)
 
 
+def _has(text: bytes, key: bytes) -> bool:
+    return text.startswith(key) or b"\n" + key in text
+
+
 def _field(text: bytes, key: bytes) -> int:
     """The number of line `key` (which ends in a blank); the key stands at a line's beginning."""
     start = text.find(b"\n" + key) + 1
@@ -289,12 +369,25 @@ def _throttled(found: re.Match[bytes], text: bytes, per_us: int) -> CpuThrottlin
     return CpuThrottling(periods, throttled, spent // per_us)
 
 
-def _memory(found: re.Match[bytes], text: bytes) -> Memory:
+def _memory(found: re.Match[bytes], text: bytes, counts: tuple[bytes, ...]) -> Memory:
     inactive_anon, active_anon, inactive_file, active_file, unevictable = map(int, found.groups())
-    anonymous, cache = inactive_anon + active_anon + unevictable, inactive_file + active_file
-    if anonymous + cache > _LARGEST:
-        raise ValueError(f"{anonymous} and {cache} are beyond any memory in {_shown(text)}")
-    return anonymous, cache
+    listed, cache = inactive_anon + active_anon + unevictable, inactive_file + active_file
+    if listed + cache > _LARGEST:
+        raise ValueError(f"{listed} and {cache} are beyond any memory in {_shown(text)}")
+    anonymous, shared, files, swapped = (_field(text, key) if _has(text, key) else 0 for key in counts)
+    lazy = _given_up(anonymous + shared - listed, cache, files - shared - swapped)
+    return listed + lazy, cache - lazy
+
+
+def _given_up(unlisted: int, cache: int, files: int) -> int:
+    """Anonymous memory that its owner gave up (MADV_FREE) stands among the file pages until the kernel wants it, also
+    where the owner has written it again, and cannot be told from that: it is in use.
+
+    So much more is anonymous than stands in the lists of its kind, and so much more is in the lists of files than there
+    are pages of files. Pages of files that are locked in memory take as much off both, and a device's memory is in no
+    list.
+    """
+    return max(min(unlisted, cache - max(files, 0)), 0)
 
 
 def _kibibytes(text: bytes, key: bytes) -> int:

@@ -33,11 +33,13 @@ PROC_FILES = (
     "meminfo",
     "vmstat",
     "loadavg",
+    "sys/fs/dentry-state",
     "net/dev",
     "pressure/cpu",
     "pressure/memory",
     "pressure/io",
 )
+SYS_FILES = ("kernel/slab/radix_tree_node/total_objects",)
 # Patterns of files that stay as they are while a node runs: in frame 00 alone.
 PROC_ONCE = ("cpuinfo", "sys/kernel/pid_max", "sys/kernel/threads-max")
 SYS_ONCE = (

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import msgspec
 
-from agent.core.observe.parse import busy_of_line
+from agent.core.observe.parse import busy_of_line, given_up
 from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
@@ -81,13 +81,13 @@ def numa_memory(meminfo: bytes) -> NumaMemory:
     """A NUMA node's meminfo, or /proc/meminfo.
 
     Used is MemTotal - (MemFree + Active(file) + Inactive(file) + SReclaimable), as Koordinator counts it
-    (pkg/koordlet/util/meminfo.go).
+    (pkg/koordlet/util/meminfo.go), and what was given up and may be in use again.
     """
     kib = {name: int(number) for name, number in _MEMINFO_LINE.findall(meminfo)}
     missing = [name.decode() for name in (b"MemTotal", *_DROPPABLE) if name not in kib]
     if missing:
         raise ValueError(f"{', '.join(missing)} missing in {meminfo[:60].decode(errors='replace')!r}")
-    used = kib[b"MemTotal"] - sum(kib[name] for name in _DROPPABLE)
+    used = kib[b"MemTotal"] - sum(kib[name] for name in _DROPPABLE) + given_up(kib)
     return NumaMemory(kib[b"MemTotal"] << 10, max(used, 0) << 10)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -24,6 +25,7 @@ class PodVolumes:
         self._services = services
         self._record = record
         self._tokens = PodTokens(services.api.request_token, services.now)
+        self._changed = asyncio.Event()
 
     async def make(self, pod: PodObject, unless: Callable[[], bool]) -> bool:
         """Everything of the pod but its containers; False where by then it need not be. Raises as the ports do."""
@@ -33,10 +35,14 @@ class PodVolumes:
         self._services.runtime.make_pod(pod, sources)
         return True
 
+    def changed(self) -> None:
+        """Labels or annotations of the pod: its files are looked at now, as the kubelet syncs a pod that changes."""
+        self._changed.set()
+
     async def keep_fresh(self, pod: Callable[[], PodObject]) -> None:
         """Files follow their ConfigMaps, Secrets, labels and the time of tokens; `pod` is the object as it is then."""
         while written(pod()):
-            await self._services.sleep(self._services.volume_seconds)
+            await self._rest()
             try:
                 sources = await self._sources(pod())
                 self._services.runtime.write_files(pod(), sources)
@@ -44,6 +50,16 @@ class PodVolumes:
                 self._record("FailedMount", str(reason), True)
             except KubernetesFault as fault:
                 log.warning("volumes not looked after", pod=pod().full_name, error=str(fault))
+
+    async def _rest(self) -> None:
+        waits = asyncio.ensure_future(self._services.sleep(self._services.volume_seconds))
+        changed = asyncio.create_task(self._changed.wait())
+        try:
+            await asyncio.wait({waits, changed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waits.cancel()
+            changed.cancel()
+        self._changed.clear()
 
     async def _sources(self, pod: PodObject) -> Sources:
         """Raises VolumeNotReady, KubernetesFault."""

@@ -101,7 +101,9 @@ class PodWorker:
 
     def update(self, pod: PodObject) -> None:
         """The object changed; its deletion, deadline and the gates of its readiness matter to a running pod."""
-        deadline = self.pod.spec.active_deadline_seconds
+        deadline, before = self.pod.spec.active_deadline_seconds, self.pod.metadata
+        if (before.labels, before.annotations) != (pod.metadata.labels, pod.metadata.annotations):
+            self._volumes.changed()
         self.pod = pod if self._over else self.size.follow(self._services.runtime.adapted(pod))
         if self._running and pod.spec.active_deadline_seconds != deadline:
             self._arm_deadline()

@@ -60,7 +60,7 @@ def set_up(pod: PodObject, places: Places) -> None:
     Raises OSError.
     """
     for name, limit in memory_limits(pod).items():
-        _in_memory(places.of(name), "mode=777" + (f",size={_bytes(limit)}" if limit else ""))
+        _in_memory(places.emptied(name), "mode=777" + (f",size={_bytes(limit)}" if limit else ""))
     for name in secret(pod):
         _in_memory(places.of(name), "mode=755")
 

@@ -73,7 +73,7 @@ class Preparation:
         return self._run_dir / "pods" / pod.uid
 
     def places(self, pod: PodObject) -> Places:
-        return Places(self._run_dir / "volumes" / pod.uid, self._host if self.on_images(pod) else None)
+        return Places(self._run_dir / "kubelet" / "pods" / pod.uid, self._host if self.on_images(pod) else None)
 
     def prepare(
         self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources

@@ -241,7 +241,7 @@ class ProcessRuntime:
     def keep_only(self, uids: set[str]) -> None:
         """Logs are named by uid at the end; private directories do not outlive the processes that used them."""
         mounting.remove(self._run_dir / "pods")
-        for directory in (*(self._run_dir / "volumes").glob("*"), *(self._run_dir / "logs").glob("*")):
+        for directory in (*(self._run_dir / "kubelet" / "pods").glob("*"), *(self._run_dir / "logs").glob("*")):
             if directory.name.rpartition("_")[2] not in uids:
                 mounting.remove(directory)
 

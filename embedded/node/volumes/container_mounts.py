@@ -80,9 +80,10 @@ def _sub_path(mount: VolumeMount, variables: Mapping[str, str]) -> str:
 
 
 def _root(mount: VolumeMount, volume: Mapping[str, Any], places: Places) -> Path:
-    if kind_of(volume) == "hostPath":
+    kind = kind_of(volume)
+    if kind == "hostPath":
         return places.on_machine(str((volume.get("hostPath") or {}).get("path")))
-    return places.of(mount.name)
+    return places.emptied(mount.name) if kind == "emptyDir" else places.of(mount.name)
 
 
 def reads(container: PodContainer, path: str) -> bool:
@@ -116,7 +117,8 @@ def in_place(mount: Mount) -> bool:
 def unplaceable(wanted: tuple[Mount, ...], places: Places) -> str | None:
     """Why the container cannot run without a mount namespace, or None when it can."""
     for each in wanted:
-        shared_memory = each.target == _SHARED_MEMORY and Path(each.source).parent == places.root
+        source = Path(each.source)
+        shared_memory = each.target == _SHARED_MEMORY and source == places.emptied(source.name)
         if not shared_memory and not in_place(each):
             return (
                 f"volume at {each.source} cannot be mounted at {each.target}: this machine lets the process node make "

@@ -1,9 +1,10 @@
 """A pod's volumes as directories of this machine, and what is in them.
 
-    <run dir>/volumes/<pod uid>/<volume name>       emptyDir, configMap, secret, downwardAPI, projected
-    <run dir>/volumes/<pod uid>/.messages/<…>       termination message files
-    <run dir>/volumes/<pod uid>/.etc/<…>            hosts, hostname and resolv.conf of containers with an image
-    <run dir>/volumes/<pod uid>/.stage              an empty place for mount_namespace to build on
+    <run dir>/kubelet/pods/<pod uid>/volumes/kubernetes.io~empty-dir/<volume name>     where a kubelet has it, too
+    <run dir>/kubelet/pods/<pod uid>/<volume name>       configMap, secret, downwardAPI, projected
+    <run dir>/kubelet/pods/<pod uid>/.messages/<…>       termination message files
+    <run dir>/kubelet/pods/<pod uid>/.etc/<…>            hosts, hostname, resolv.conf of containers with an image
+    <run dir>/kubelet/pods/<pod uid>/.stage              an empty place for mount_namespace to build on
 
 Files are written when the pod begins and again when what they hold has changed, see atomicwriter.
 """
@@ -50,7 +51,12 @@ class Places(msgspec.Struct, frozen=True):
         return self.root / ".stage"
 
     def of(self, volume: str) -> Path:
+        """One whose files the node writes."""
         return self.root / volume
+
+    def emptied(self, volume: str) -> Path:
+        """An emptyDir."""
+        return self.root / "volumes" / "kubernetes.io~empty-dir" / volume
 
     @property
     def etc(self) -> Path:
@@ -164,7 +170,7 @@ def set_up(pod: PodObject, places: Places, sources: Sources, allocatable: Resour
     for volume in pod.spec.volumes or []:
         name, kind = str(volume.get("name")), kind_of(volume)
         if kind == "emptyDir":
-            _open_to_all(places.of(name), fs_group(pod))
+            _open_to_all(places.emptied(name), fs_group(pod))
         elif kind == "hostPath":
             _host_path(name, volume.get("hostPath") or {}, places)
         elif kind not in WRITTEN:
@@ -190,7 +196,7 @@ def write_files(pod: PodObject, places: Places, sources: Sources, allocatable: R
 
 
 def _open_to_all(directory: Path, group: int | None) -> None:
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     if group is not None and os.geteuid() == 0:
         os.chown(directory, -1, group)
         directory.chmod(0o2777)

@@ -34,8 +34,8 @@ def plan(
     job: SuspendedJob, workload: WorkloadObject | None, facts: SuspendedFacts, policy: SuspendedPolicy, now: float
 ) -> SuspendedPlan:
     """What is to be written next; nothing where the job is as it shall be."""
-    if job.problem:
-        return SuspendedPlan(Tell("InvalidJob", job.problem))
+    if job.problem and (workload is None or not job.pod_sets):
+        return SuspendedPlan(_invalid(job))
     if workload is None:
         return SuspendedPlan(_unknown(job, facts))
     if workload.unreadable:
@@ -48,6 +48,10 @@ def plan(
     if workload.status.admitted:
         return _admitted(job, workload, facts, policy, now)
     return _not_admitted(job, workload, facts, now)
+
+
+def _invalid(job: SuspendedJob) -> Tell:
+    return Tell("InvalidJob", job.problem)
 
 
 def _unknown(job: SuspendedJob, facts: SuspendedFacts) -> SuspendedAction | None:
@@ -71,7 +75,7 @@ def _admitted(
         return SuspendedPlan(due)
     again = next_seconds(workload, policy.ready, now)
     if job.suspended:
-        return SuspendedPlan(_start(workload, facts), again)
+        return SuspendedPlan(_invalid(job) if job.problem else _start(workload, facts), again)
     status = _with_progress(job, workload.status, now)
     return SuspendedPlan(WriteStatus(status) if status != workload.status else None, again)
 
@@ -88,7 +92,8 @@ def _injections(workload: WorkloadObject, facts: SuspendedFacts) -> Iterator[Pod
     for each in admission.assignments if admission is not None else ():
         places = [facts.flavors.get(name, FlavorPlace()) for name in dict.fromkeys(each.flavors.values())]
         labels = {key: value for place in places for key, value in place.node_labels.items()}
-        yield PodSetInjection(each.name, labels, tuple(_once(item for place in places for item in place.tolerations)))
+        tolerations = tuple(_once(item for place in places for item in place.tolerations))
+        yield PodSetInjection(each.name, each.count, labels, tolerations)
 
 
 def _once(items: Iterable[Any]) -> list[Any]:
@@ -126,6 +131,8 @@ def _not_admitted(job: SuspendedJob, workload: WorkloadObject, facts: SuspendedF
     if status.reserving:
         released = transitions.released(status, now)
         return SuspendedPlan(WriteStatus(released, "Stopped", _why(status)))
+    if job.problem:
+        return SuspendedPlan(_invalid(job))
     if _differs(job, workload, facts):
         return SuspendedPlan(ReshapeWorkload(priority_of(job, facts)))
     return _resting(workload, now)

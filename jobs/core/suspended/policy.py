@@ -32,6 +32,13 @@ class ReadyPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[float, Meta(gt=0, le=31_536_000)] | None,
         Meta(description="How long a pod that was ready may be missing; null: for ever."),
     ] = None
+    block_admission: Annotated[
+        bool,
+        Meta(
+            description="While pods of an admitted job are not all ready no other job is admitted (Kueue's "
+            "blockAdmission). Without `enabled` it has no effect."
+        ),
+    ] = False
     timestamp: Annotated[
         RequeueTime, Meta(description="Its place in the queue again: by its eviction, or by its creation.")
     ] = RequeueTime.EVICTION
@@ -43,6 +50,11 @@ class ReadyPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0, lt=1 << 31)] | None,
         Meta(description="After so many such evictions the next one deactivates it; null: never."),
     ] = None
+
+    @property
+    def by_creation(self) -> bool:
+        """Whether one that was not ready in time has its old place in its queue."""
+        return self.timestamp is RequeueTime.CREATION
 
 
 class SuspendedPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +69,15 @@ class SuspendedPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = True
     ready: ReadyPolicy = ReadyPolicy()
+    seat_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=86_400,
+            description="How long seats on nodes are kept for pods of an admitted job that have not come, and a tenth "
+            "of a second more for each of its pods; its quota counts on.",
+        ),
+    ] = 60.0
 
 
 class PriorityFound(msgspec.Struct, frozen=True):

@@ -50,7 +50,13 @@ def _job(id_: MakerId, source: Job, queued: bool) -> MakerObject:
         through = source.status.succeeded + _indexes(source.status.failed_indexes)
         left = min(at_once, max(0, _count(wanted, "spec.completions") - through))
     alone = _pods(source.spec, "spec") <= 1
-    return MakerObject(id_, {"": left}, queued=queued, left=True, alone=alone)
+    limit = _limit_seconds(source.spec.active_deadline_seconds)
+    return MakerObject(id_, {"": left}, queued=queued, left=True, alone=alone, limit_seconds=limit)
+
+
+def _limit_seconds(told: object) -> float | None:
+    """A deadline that Kubernetes would refuse is none: nothing but an estimate rests on it."""
+    return float(told) if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
 
 
 def _job_set(id_: MakerId, source: JobSet, queued: bool) -> MakerObject:

@@ -96,7 +96,8 @@ class MakerObject(msgspec.Struct, frozen=True):
     `sizes` are how many belong together, by part; `each` how many one Job of a part has; `queue` the one that its spec
     names. `queued`: its labels name a queue. `joint`: all its parts are made at once. `first_alone`: the first pod of a
     group is placed before the others are made. `left`: the size is of those that are left, so that finished ones do not
-    count. `alone`: there is never more than one at once.
+    count. `alone`: there is never more than one at once. `limit_seconds` is how long it may run at most, None without
+    end.
     """
 
     id: MakerId
@@ -109,6 +110,7 @@ class MakerObject(msgspec.Struct, frozen=True):
     left: bool = False
     alone: bool = False
     problem: str = ""
+    limit_seconds: float | None = None
 
 
 def made_pod(metadata: Metadata, defaults: GangDefaults = USUAL) -> MadePod | None:

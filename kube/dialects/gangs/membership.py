@@ -1,8 +1,8 @@
-"""A pod's words about its gang: labels and annotations of Koordinator, scheduler-plugins and Volcano, and
+"""A pod's words about its gang: labels and annotations of Koordinator, scheduler-plugins, Volcano and Kueue, and
 spec.schedulingGroup.
 
 Source: Koordinator apis/extension/coscheduling.go and pkg/scheduler/plugins/coscheduling/core/gang.go; volcano.sh/apis
-pkg/apis/scheduling/v1beta1/labels.go.
+pkg/apis/scheduling/v1beta1/labels.go; https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/#running-a-group-of-pods.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ ANNOTATION_WAIT = _GANG + "waiting-time"
 ANNOTATION_GROUPS = _GANG + "groups"
 ANNOTATION_MATCH = _GANG + "match-policy"
 ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
+KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""Label of pods that Kueue admits together."""
+KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+KUEUE_FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+"""Annotation `true`: the group need not wait for pods that do not exist yet."""
 WAITING_TIMES = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 """Annotations of a PodGroup, the first one counts: after so long in its queue the gang goes before others."""
 VOLCANO_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
@@ -69,7 +74,8 @@ USUAL = GangDefaults()
 def gang_of(
     metadata: Metadata, group: SchedulingGroup | None = None, defaults: GangDefaults = USUAL
 ) -> GangMembership | None:
-    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup, Volcano's.
+    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup, Volcano's,
+    Kueue's.
 
     An annotation may hold any text. One that is no name makes a gang of that pod alone, which is held and says so: a
     comma would name the gangs of others.
@@ -81,7 +87,7 @@ def gang_of(
         if not _NAME.fullmatch(name):
             return _misnamed(metadata, ANNOTATION_NAME, name)
         minimum = labels.get(LABEL_LIGHTWEIGHT_MIN) or annotations.get(ANNOTATION_MIN)
-        spec = _annotated_spec(minimum, f"{metadata.namespace}/{name}", annotations, defaults)
+        spec = _annotated_spec(minimum, ANNOTATION_MIN, f"{metadata.namespace}/{name}", annotations, defaults)
         return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, spec)
     if group is not None and group.pod_group_name:
         return GangMembership(metadata.namespace, group.pod_group_name, GangSource.UPSTREAM)
@@ -93,6 +99,10 @@ def gang_of(
                 if known
                 else _misnamed(metadata, key, name)
             )
+    if name := labels.get(KUEUE_GROUP):
+        minimum = "1" if annotations.get(KUEUE_FAST) == "true" else annotations.get(KUEUE_TOTAL)
+        spec = _annotated_spec(minimum, KUEUE_TOTAL, f"{metadata.namespace}/{name}", annotations, defaults)
+        return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, spec)
     return None
 
 
@@ -111,12 +121,14 @@ def rank_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
     return index if index is not None and index >= 0 else -1
 
 
-def _annotated_spec(minimum: str | None, key: str, annotations: Mapping[str, str], defaults: GangDefaults) -> GangSpec:
+def _annotated_spec(
+    minimum: str | None, annotation: str, key: str, annotations: Mapping[str, str], defaults: GangDefaults
+) -> GangSpec:
     if minimum is None:
-        return GangSpec(0, problem=f"annotation {ANNOTATION_MIN} is missing; set it to the number of members needed")
+        return GangSpec(0, problem=f"annotation {annotation} is missing; set it to the number of members needed")
     count = whole(minimum)
     if count is None or count < 1:
-        told = f"annotation {ANNOTATION_MIN} is {minimum[:60]!r}"
+        told = f"annotation {annotation} is {minimum[:60]!r}"
         return GangSpec(0, problem=f"{told}; write a whole number of 1 or more")
     return spec_of(count, key, annotations, defaults, go_duration_seconds(annotations.get(ANNOTATION_WAIT, "")))
 

@@ -17,6 +17,8 @@ from model.job.job import Framework, Job, JobTask
 
 MOST_SPEC_BYTES = 512 << 10
 """Of one job; it takes up to 24 times that in memory while it is looked at."""
+MOST_PODS = 10_000
+"""Of one job: no gang of more is placed, and each has an entry in every peer's list of hosts."""
 MOST_POD_BYTES = 128 << 20
 """Of all pods of one job together: 10,000 pods of 13 kB."""
 MOST_TASKS, MOST_CONTAINERS, MOST_VOLUMES, MOST_RULES, MOST_TERMS, MOST_ARGUMENTS = 256, 64, 64, 64, 256, 64

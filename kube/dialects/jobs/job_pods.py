@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kube import objects
+from kube.dialects.sublet.preemption_notice import standing_notice
 from kube.dialects.upstream.amounts import amounts_of
 from model.condition import ConditionType
 from model.fault import ConfigurationFault
@@ -71,6 +72,7 @@ def job_pod(pod: JobPodObject) -> JobPod | None:
         return None
     conditions = {each.type: each for each in status.conditions or ()}
     leaving = pod.metadata.deletion_timestamp is not None
+    told = standing_notice(pod.metadata.annotations or {})
     return JobPod(
         member=member,
         name=pod.metadata.name,
@@ -79,25 +81,27 @@ def job_pod(pod: JobPodObject) -> JobPod | None:
         phase=_phase(status.phase),
         exit_code=_exit_code(status),
         reason=status.reason,
-        evicted=_evicted(status, conditions, leaving),
+        evicted=_evicted(status, conditions, leaving, told=told is not None),
         leaving=leaving,
         node=pod.spec.node_name,
         address=status.pod_ip,
         waits=_waits(conditions),
         created_seconds=objects.unix_seconds(pod.metadata.creation_timestamp),
         since_seconds=objects.unix_seconds(status.start_time or pod.metadata.creation_timestamp),
+        told_until_seconds=told.deadline_seconds if told is not None else 0.0,
         requests=_requests(pod),
     )
 
 
-def _evicted(status: PodStatusView, conditions: Mapping[str, objects.Condition], leaving: bool) -> bool:
-    """A pod that has succeeded was not: whoever deletes it clears up."""
+def _evicted(status: PodStatusView, conditions: Mapping[str, objects.Condition], leaving: bool, *, told: bool) -> bool:
+    """A pod that has succeeded was not: whoever deletes it clears up. One that was told saves and ends by itself."""
     if status.phase == PodPhase.SUCCEEDED:
         return False
     target = conditions.get(ConditionType.DISRUPTION_TARGET)
     by_node = status.phase == PodPhase.FAILED and (status.reason in _EVICTED or status.reason.startswith(_REFUSED))
     # One that failed by itself, and is deleted then, has failed.
-    return (target is not None and target.met) or by_node or (leaving and status.phase != PodPhase.FAILED)
+    failed = status.phase == PodPhase.FAILED
+    return (target is not None and target.met) or by_node or (leaving and not failed) or (told and failed)
 
 
 def _phase(told: str) -> PodPhase:

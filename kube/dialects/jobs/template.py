@@ -9,19 +9,16 @@ from typing import Any
 import msgspec
 
 from kube.dialects.documents.document import check_depth, checked
-from kube.dialects.jobs.bounds import MOST_TASKS, check_count, check_template
+from kube.dialects.jobs.bounds import MOST_PODS, MOST_TASKS, check_count, check_template
 from kube.dialects.koordinator.labels import ANNOTATION_RESOURCE_STATUS
 from kube.dialects.sublet.pod_annotations import ANNOTATION_CHARGED_QUEUE
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE
 from model.fault import ConfigurationFault
 from model.job.job import JobTask
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _LONGEST = 63
-_MOST_PODS = 10_000
-"""Of one job: no gang of more is placed, and each has an entry in every peer's list of hosts."""
-
-
-_OURS = (ANNOTATION_RESOURCE_STATUS, ANNOTATION_CHARGED_QUEUE)
+_OURS = (ANNOTATION_RESOURCE_STATUS, ANNOTATION_CHARGED_QUEUE, ANNOTATION_STANDING_NOTICE)
 """Annotations of pods that the scheduler's account alone may write, which makes the pods of jobs as well."""
 _Objects = list[dict[str, Any]] | None
 _Map = dict[str, Any] | None
@@ -121,5 +118,5 @@ def check_names(job: str, tasks: Iterable[JobTask], where: str) -> None:
             told = f"{longest} has {len(longest)} characters"
             raise ConfigurationFault(f"{where}: name of a pod", told, f"shorten the job's name: {_LONGEST} is the most")
     pods = sum(task.replicas for task in tasks)
-    if pods > _MOST_PODS:
-        raise ConfigurationFault(where, f"has {pods} pods", f"write at most {_MOST_PODS}")
+    if pods > MOST_PODS:
+        raise ConfigurationFault(where, f"has {pods} pods", f"write at most {MOST_PODS}")

@@ -93,6 +93,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, rename="camel"):
     url: str
     interval: GoDuration | None = None
     max_checkpoints: _Replicas | None = None
+    grace_period: GoDuration | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -250,7 +251,8 @@ def _group(scheduling: _Scheduling, resources: _Resources, minimum: int) -> Grou
 def _checkpoint(told: _Checkpoint | None) -> CheckpointPolicy | None:
     if told is None:
         return None
-    return CheckpointPolicy(told.url, _seconds(told.interval, 0.0), told.max_checkpoints or 0)
+    grace = _seconds(told.grace_period, CheckpointPolicy("").grace_seconds)
+    return CheckpointPolicy(told.url, _seconds(told.interval, 0.0), told.max_checkpoints or 0, grace)
 
 
 def _unmet(spec: _Spec, resources: _Resources) -> Iterator[str]:

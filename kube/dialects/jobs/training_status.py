@@ -12,7 +12,7 @@ from kube.objects import Quantities, Time, unix_seconds
 from model import resources
 from model.condition import ConditionStatus
 from model.fault import ConfigurationFault
-from model.job.status import Allocation, JobCondition, JobEvent, JobPhase, JobStatus, TaskCounts
+from model.job.status import Allocation, JobCondition, JobEvent, JobPhase, JobStatus, TaskCounts, World
 from model.resources import CPU, MEMORY, amount_text
 
 PHASES = {
@@ -60,6 +60,14 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
     queued_time: Time | None = None
     seconds: Count = 0
     shrunk: bool = False
+    in_a_row: Count = 0
+    rest_time: Time | None = None
+
+
+class _World(msgspec.Struct, frozen=True):
+    generation: Count = 0
+    size: Count = 0
+    digest: str = ""
 
 
 class _Training(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,6 +82,7 @@ class _Training(msgspec.Struct, frozen=True, rename="camel"):
     evictions: Count = 0
     scale: dict[str, Count] = {}
     last_scale_time: Time | None = None
+    world: _World = _World()
     allocated_resources: _Allocated = _Allocated()
     replica_statuses: dict[str, dict[str, Count]] = {}
     conditions: list[_Condition] = []
@@ -96,6 +105,9 @@ def read_status(raw: object) -> JobStatus:
         scale=told.scale,
         scaled_seconds=unix_seconds(told.last_scale_time),
         shrunk=told.run.shrunk,
+        world=World(told.world.generation, told.world.size, told.world.digest),
+        in_a_row=told.run.in_a_row,
+        rest_seconds=unix_seconds(told.run.rest_time),
         began_seconds=unix_seconds(told.start_time),
         ended_seconds=unix_seconds(told.end_time),
         queued_seconds=unix_seconds(told.run.queued_time),
@@ -141,11 +153,14 @@ def written_status(status: JobStatus) -> dict[str, Any]:
             "queuedTime": time_text(status.queued_seconds),
             "seconds": int(status.running_seconds),
             "shrunk": status.shrunk or None,
+            "inARow": status.in_a_row or None,
+            "restTime": time_text(status.rest_seconds),
         },
         "failures": status.failures,
         "evictions": status.evictions,
         "scale": dict(status.scale),
         "lastScaleTime": time_text(status.scaled_seconds),
+        "world": msgspec.structs.asdict(status.world) if status.world.digest else None,
         "allocatedResources": {
             "gpus": amounts[GPU],
             "cpu": amount_text(amounts[CPU], CPU),

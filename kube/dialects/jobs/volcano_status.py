@@ -48,6 +48,8 @@ class _Notes(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     conditions: list[JobCondition] = []
     events: list[JobEvent] = []
     command: str = ""
+    in_a_row: int = 0
+    rest: int = 0
 
 
 class _State(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,6 +98,8 @@ def read_status(raw: object) -> JobStatus:
         conditions=tuple(notes.conditions),
         events=tuple(notes.events),
         command=notes.command,
+        in_a_row=max(0, notes.in_a_row),
+        rest_seconds=float(notes.rest),
         passed=tuple(PassedPhase(each.status, unix_seconds(each.last_transition_time)) for each in told.conditions),
     )
 
@@ -118,6 +122,8 @@ def written_status(job: Job, status: JobStatus) -> dict[str, Any]:
         conditions=list(status.conditions),
         events=list(status.events),
         command=status.command,
+        in_a_row=status.in_a_row,
+        rest=int(status.rest_seconds),
     )
     told = {
         "state": {"phase": phase, "reason": status.reason, "message": status.message, "lastTransitionTime": since},

@@ -9,9 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
+from kube.objects import Quantities, Time, unix_seconds
+from model.fault import ConfigurationFault
 from model.flavor.resource_flavor import SubmissionStanding
 from model.queue import Cell, CellStanding, FlavorGroup, Queue, QueueStanding, QueueState
-from model.resources import amount_text
+from model.resources import amount_text, parse_resources
+
+_CONSUMED_SECONDS = 300.0
+"""How often use over time is written (Kueue's usageSamplingInterval): it differs at every look."""
+
+
+class _Consumed(msgspec.Struct, frozen=True):
+    consumed: Quantities = msgspec.field(name="consumedResources", default={})
+    at: Time | None = msgspec.field(name="lastUpdate", default=None)
+
+
+class _Shares(msgspec.Struct, frozen=True):
+    own: _Consumed = msgspec.field(name="admissionFairSharingStatus", default=_Consumed())
+
+
+class _LocalStatus(msgspec.Struct, frozen=True):
+    fair_sharing: _Shares = msgspec.field(name="fairSharing", default=_Shares())
+
 
 _STOPPED = (QueueState.HOLD, QueueState.DRAIN)
 _Condition = tuple[bool, str, str]
@@ -54,6 +75,28 @@ def local_queue_status(standing: SubmissionStanding, groups: Iterable[FlavorGrou
         "flavorsUsage": used,
         "flavorUsage": used,
     }
+
+
+def consumed_status(told: object, consumed: Mapping[str, int], now: float, stamp: str) -> dict[str, Any]:
+    """What a LocalQueue used over time, as its `fairSharing`; what was written a short while ago (`told`) stays.
+
+    `stamp` is now as it is written.
+    """
+    known, at = read_consumed(told)
+    if 0 <= now - at < _CONSUMED_SECONDS:
+        return {}
+    amounts = {name: amount_text(consumed.get(name, 0), name) for name in sorted({*known, *consumed})}
+    own = {"consumedResources": amounts, "lastUpdate": stamp}
+    return {"fairSharing": {"weightedShare": 0, "admissionFairSharingStatus": own}}
+
+
+def read_consumed(told: object) -> tuple[Mapping[str, int], float]:
+    """What a LocalQueue's status says of that, and when it was written; nothing where it cannot be read."""
+    try:
+        own = msgspec.convert(told or {}, _LocalStatus, strict=False).fair_sharing.own
+        return dict(parse_resources(own.consumed, "consumedResources").amounts), unix_seconds(own.at)
+    except (msgspec.ValidationError, ConfigurationFault, RecursionError):
+        return {}, 0.0
 
 
 def local_active(standing: SubmissionStanding, queue: Queue | None, taken: bool) -> _Condition:

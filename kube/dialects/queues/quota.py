@@ -12,9 +12,10 @@ import msgspec
 
 from kube.dialects.documents.document import checked
 from kube.objects import Quantities
+from model import quantity
 from model.fault import ConfigurationFault
 from model.queue import NO_FLAVOR, Cell, QuotaCell
-from model.resources import amount_text, parse_resources
+from model.resources import amount_text, divisible, parse_resources
 
 GPU = "nvidia.com/gpu"
 """What `gpu` stands for where a field counts GPUs."""
@@ -35,7 +36,12 @@ def written(raw: object, field: str, where: str) -> Written:
     if raw is None:
         return Written(field)
     found = checked(raw, Quantities, f"{where}: {field}")
-    return Written(field, parse_resources(found, f"{where}: {field}").amounts)
+    amounts = parse_resources(found, f"{where}: {field}").amounts
+    for name, text in found.items():
+        if not divisible(name) and quantity.parse(text).denominator != 1:
+            told = f"is {text}, and it is counted in whole ones"
+            raise ConfigurationFault(f"{where}: {field}.{name}", told, "write a whole number")
+    return Written(field, amounts)
 
 
 def require_order(where: str, *ascending: Written) -> None:

@@ -6,8 +6,9 @@ neither `soft` nor `hard` names a resource, the queue's own is its share by weig
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -110,6 +111,23 @@ def queue(source: QueueObject) -> Queue:
         admission=_admission(spec.admission_control or _Admission(), where),
         source=f"{KIND}/{name}",
     )
+
+
+def unread(source: QueueObject) -> Iterator[str]:
+    """Fields that a Queue does not have. An API server drops them, or has kubectl say so; a file says nothing."""
+    yield from _unknown(source.spec, _Spec, "spec")
+
+
+def _unknown(given: object, kind: type[msgspec.Struct], path: str) -> Iterator[str]:
+    if not isinstance(given, dict):
+        return
+    known = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    for name, value in given.items():
+        if name not in known:
+            yield f"{path}.{name}: a Queue has no such field"
+        for part in get_args(known.get(name)):
+            if isinstance(part, type) and issubclass(part, msgspec.Struct):
+                yield from _unknown(value, part, f"{path}.{name}")
 
 
 def where_of(source: QueueObject) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kube.dialects.sublet.pod_annotations import notice_seconds
+from kube.dialects.sublet.preemption_notice import standing_notice
 from model.pod.colocation import EvictionTerms
 
 LABEL_ENABLED = "koordinator.sh/eviction-enabled"
@@ -30,6 +31,7 @@ def eviction_terms(labels: Mapping[str, str], annotations: Mapping[str, str]) ->
         priority=_int32(annotations.get(ANNOTATION_PRIORITY, "")) or 0,
         sub_priority=_int32(labels.get(LABEL_PRIORITY, "")),
         notice_seconds=notice_seconds(annotations),
+        standing=standing_notice(annotations),
     )
 
 

@@ -16,6 +16,8 @@ ANNOTATION_PREFERRED_TOPOLOGY = "sublet.dev/preferred-topology"
 ANNOTATION_CHARGED_QUEUE = "sublet.dev/charged-queue"
 """Written with the Binding: the queue that the pod's PodGroup or maker named then, which may name another later, or be
 gone. Empty where it named none."""
+ANNOTATION_MINIMUM_MEMBER = "sublet.dev/minimum-member"
+"""`true`: the gang does not go on without this pod, however many others it has."""
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 
@@ -28,6 +30,11 @@ def notice_seconds(annotations: Mapping[str, str]) -> float:
     """0 without the annotation, or where it is no number of seconds: then the pod's grace has to do."""
     text = annotations.get(ANNOTATION_NOTICE, "")
     return float(text) if reads_seconds(text) else 0.0
+
+
+def minimum_member(annotations: Mapping[str, str]) -> bool:
+    """Whether its gang does not go on without it."""
+    return annotations.get(ANNOTATION_MINIMUM_MEMBER) == "true"
 
 
 def reads_seconds(text: str) -> bool:

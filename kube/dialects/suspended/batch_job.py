@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from kube.dialects.documents.document import checked
-from kube.objects import Condition
-from model.suspended.job import JobEnd, PodTemplate
+from kube.dialects.gangs.membership import whole
+from kube.objects import Condition, UntypedObject
+from model.fault import ConfigurationFault
+from model.suspended.job import EQUAL_COMPLETIONS, MIN_PARALLELISM, JobEnd, PodTemplate
 
 MAIN = "main"
 
@@ -20,7 +22,6 @@ MAIN = "main"
 class _Spec(msgspec.Struct, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
-    suspend: bool | None = None
     template: dict[str, Any] = {}
 
 
@@ -33,20 +34,11 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     conditions: list[Condition] = []
 
 
-def pod_sets(spec: object, where: str) -> tuple[PodTemplate, ...]:
+def pod_sets(source: UntypedObject, where: str) -> tuple[PodTemplate, ...]:
     """What it asks for. Raises ConfigurationFault."""
-    told = checked(spec or {}, _Spec, f"{where}: spec")
-    return (PodTemplate(MAIN, _at_once(told), told.template),)
-
-
-def suspended(spec: Any) -> bool:
-    """Whether it makes no pods."""
-    return isinstance(spec, dict) and spec.get("suspend") is True
-
-
-def with_suspend(spec: Mapping[str, Any], value: bool) -> dict[str, Any]:
-    """The spec that makes pods, or none."""
-    return {**spec, "suspend": value}
+    told = checked(source.spec or {}, _Spec, f"{where}: spec")
+    count, least = _at_once(told), _minimum(source, where)
+    return (PodTemplate(MAIN, count, told.template, least if least is not None and least < count else None),)
 
 
 def with_templates(spec: Mapping[str, Any], templates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -54,9 +46,20 @@ def with_templates(spec: Mapping[str, Any], templates: Mapping[str, Mapping[str,
     return {**spec, "template": templates.get(MAIN, spec.get("template"))}
 
 
-def progress(spec: object, status: object, where: str) -> dict[str, Any]:
+def with_counts(source: UntypedObject, spec: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    """The spec with so many pods at once, where the Job may start with less than all."""
+    annotations = source.metadata.annotations or {}
+    if MIN_PARALLELISM not in annotations or MAIN not in counts:
+        return dict(spec)
+    number = counts[MAIN]
+    equal = {"completions": number} if annotations.get(EQUAL_COMPLETIONS) == "true" else {}
+    return {**spec, "parallelism": number, **equal}
+
+
+def progress(source: UntypedObject, where: str) -> dict[str, Any]:
     """How far it has come, as fields of SuspendedJob. Raises ConfigurationFault."""
-    told, asked = checked(status or {}, _Status, f"{where}: status"), checked(spec or {}, _Spec, f"{where}: spec")
+    told = checked(source.status or {}, _Status, f"{where}: status")
+    asked = checked(source.spec or {}, _Spec, f"{where}: spec")
     return {
         "started": bool(told.start_time),
         "pods": told.active + told.terminating,
@@ -64,6 +67,17 @@ def progress(spec: object, status: object, where: str) -> dict[str, Any]:
         "reclaimable": _reclaimable(asked, told.succeeded),
         "end": _end(told),
     }
+
+
+def _minimum(source: UntypedObject, where: str) -> int | None:
+    text = (source.metadata.annotations or {}).get(MIN_PARALLELISM)
+    if text is None:
+        return None
+    number = whole(text)
+    if number is None or not 0 < number < 1 << 31:
+        field = f"{where}: metadata.annotations[{MIN_PARALLELISM}]"
+        raise ConfigurationFault(field, f"is {text[:60]!r}", "write a whole number of 1 or more")
+    return number
 
 
 def _at_once(spec: _Spec) -> int:

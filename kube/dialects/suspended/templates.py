@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from model.suspended.job import POD_SET, WORKLOAD, PodSetInjection
+import msgspec
+
+from kube.dialects.documents.document import checked
+from model.suspended.job import POD_SET, WORKLOAD, PodSetInjection, PodTemplate, SuspendedJob
 
 _MOVABLE = (
     ("metadata", "labels"),
@@ -21,11 +24,39 @@ _MOVABLE = (
 """What an admission changes, and the API server lets be changed while a job is suspended."""
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector: dict[str, str] | None = None
+    tolerations: list[dict[str, Any]] | None = None
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: _Metadata | None = None
+    spec: _PodSpec | None = None
+
+
+def check_template(template: Mapping[str, Any], where: str) -> None:
+    """Raises ConfigurationFault where what an admission changes is nothing that it can be added to."""
+    checked(template, _Template, where)
+
+
 def injected(template: Mapping[str, Any]) -> bool:
     """Whether it holds what an admission put there."""
     metadata = template.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return isinstance(annotations, dict) and WORKLOAD in annotations
+
+
+def pod_of(job: SuspendedJob, pods: PodTemplate) -> dict[str, Any]:
+    """A pod of the set, of no name yet."""
+    own = pods.template.get("metadata") or {}
+    metadata = {name: own[name] for name in ("labels", "annotations") if own.get(name)}
+    metadata |= {"generateName": f"{job.name}-", "namespace": job.namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pods.template.get("spec") or {}}
 
 
 def with_injection(template: Mapping[str, Any], injection: PodSetInjection, workload: str) -> dict[str, Any]:
@@ -56,4 +87,6 @@ def restored(template: Mapping[str, Any], original: Mapping[str, Any]) -> dict[s
             after.setdefault(part, {})[field] = deepcopy(before)
         elif isinstance(after.get(part), dict):
             after[part].pop(field, None)
+            if not after[part] and part not in original:
+                del after[part]
     return after

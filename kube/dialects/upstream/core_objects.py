@@ -22,7 +22,7 @@ from kube.dialects.queues.membership import named_queues
 from kube.dialects.queues.placed_flavors import named_flavors
 from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
-from kube.dialects.sublet.pod_annotations import charged_queue
+from kube.dialects.sublet.pod_annotations import charged_queue, minimum_member
 from kube.dialects.upstream import podstate
 from kube.dialects.upstream.affinity import affinity, spread
 from kube.dialects.upstream.amounts import WrittenAmounts, amounts_of
@@ -47,6 +47,8 @@ _CONFIG_HASH = "kubernetes.io/config.hash"
 _CONFIG_MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30
 _LONGEST_GRACE_SECONDS = 365 * 86_400
+_LONGEST_NAME = 253
+"""An API server bounds the names of objects, but not what a pod says of its owner."""
 _DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -70,8 +72,8 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         deleting=metadata.deletion_timestamp is not None,
         ends_seconds=metadata.deletion_timestamp.timestamp() if metadata.deletion_timestamp else 0.0,
         owned=owner is not None,
-        owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
-        owner_kind=owner.kind if owner is not None else "",
+        owner=f"{metadata.namespace}/{owner.name[:_LONGEST_NAME]}" if owner is not None else "",
+        owner_kind=owner.kind[:_LONGEST_NAME] if owner is not None else "",
         daemon=owner is not None and owner.kind == "DaemonSet",
         cgroup_uid=_cgroup_uid(metadata),
     )
@@ -116,6 +118,7 @@ def _spec(source: objects.Pod, amounts: WrittenAmounts, defaults: GangDefaults) 
         claims=tuple(_claims(metadata.name, spec)),
         unsupported=("spec.resourceClaims",) if spec.resource_claims else (),
         grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
+        deadline_seconds=_deadline_seconds(spec.active_deadline_seconds),
     )
 
 
@@ -146,6 +149,7 @@ def _colocation(source: objects.Pod, kubernetes: KubernetesQoS, cpu_millis: int)
         band=band,
         below_prod=koordinator.below_prod_of(labels, priority, label),
         preemptible=preemption.preemptible(labels, annotations),
+        minimum_member=minimum_member(annotations),
         eviction=eviction_terms(labels, annotations),
         load=load_terms(annotations),
         burst=burst_terms(annotations),
@@ -221,6 +225,11 @@ def _grace_seconds(told: int | None) -> float:
     if told is None:
         return float(_DEFAULT_GRACE_SECONDS)
     return float(min(told, _LONGEST_GRACE_SECONDS)) if told >= 0 else 1.0
+
+
+def _deadline_seconds(told: int | None) -> float | None:
+    """What Kubernetes refuses, less than 1 s, is none."""
+    return float(told) if told is not None and told > 0 else None
 
 
 def _cgroup_uid(metadata: objects.Metadata) -> str:

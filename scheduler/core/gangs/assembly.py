@@ -7,7 +7,7 @@ group is one workload, tried only when every gang of it has its minimum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -67,8 +67,9 @@ class Candidate(msgspec.Struct, frozen=True):
     def needed(self) -> int:
         """How many members must be placed at once; 0 where the minimum is met already."""
         workload = self.workload
-        if workload.gangs:
-            return sum(needed for _, needed in workload.gangs)
+        gangs = workload.gangs
+        if gangs:
+            return gangs[0][1] if len(gangs) == 1 else sum([needed for _, needed in gangs])
         missing = workload.min_total - workload.bound
         return missing if missing > 0 else 0
 
@@ -81,7 +82,7 @@ class Candidate(msgspec.Struct, frozen=True):
     def pending(self) -> int:
         """How many members wait."""
         sets = self.workload.pod_sets
-        return sets[0].count if len(sets) == 1 else sum(pods.count for pods in sets)
+        return len(sets[0].uids) if len(sets) == 1 else sum([pods.count for pods in sets])
 
     @property
     def asks(self) -> int:
@@ -106,7 +107,7 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def requester(self) -> Requester:
         """In whose name it asks for room."""
-        return Requester(self.subject, self.workload.priority, self.online)
+        return Requester(self.subject, self.workload.outer_priority, self.online)
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -125,16 +126,25 @@ class Assembly(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
 
 
-def assemble(subject: WorkloadId, members: Roster, gang: Gang | None) -> Assembly:
-    """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists."""
+def assemble(
+    subject: WorkloadId, members: Roster, gang: Gang | None, classes: Callable[[Pod], PodClass] = class_of
+) -> Assembly:
+    """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists.
+
+    `classes` gives the class of a pod, one object for all equal ones where that is known: comparing it costs nothing.
+    """
     if not subject.gangs:
-        candidate = _lone(subject, members.pending[0]) if members.pending else None
+        candidate = _lone(subject, members.pending[0], classes) if members.pending else None
         return Assembly(candidate, tuple(_unsupported(pod) for pod in members.unsupported))
-    return assemble_parts(subject, (part_of(subject.name, members, gang),))
+    return assemble_parts(subject, (part_of(subject.name, members, gang),), classes)
 
 
-def assemble_parts(subject: WorkloadId, parts: Sequence[GangPart]) -> Assembly:
-    """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
+def assemble_parts(
+    subject: WorkloadId, parts: Sequence[GangPart], classes: Callable[[Pod], PodClass] = class_of
+) -> Assembly:
+    """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order; `classes` as
+    `assemble` has it.
+    """
     own = tuple(part for part in parts if belongs(subject, part))
     unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
     waiting = tuple(pod.uid for part in own for pod in part.members.pending)
@@ -144,7 +154,7 @@ def assemble_parts(subject: WorkloadId, parts: Sequence[GangPart]) -> Assembly:
     if found is not None:
         reason, text = found
         return Assembly(holds=(Hold(subject, reason, text, waiting), *unsupported))
-    return Assembly(_gang(subject, parts), unsupported)
+    return Assembly(_gang(subject, parts, classes), unsupported)
 
 
 def _unsupported(pod: Pod) -> Hold:
@@ -153,7 +163,7 @@ def _unsupported(pod: Pod) -> Hold:
     return Hold(WorkloadId.pod(pod.key), Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
 
 
-def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
+def _lone(subject: WorkloadId, pod: Pod, classes: Callable[[Pod], PodClass]) -> Candidate:
     workload = Workload(
         key=pod.key,
         queue=pod.spec.queue,
@@ -165,17 +175,18 @@ def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
         preemption_policy=pod.spec.preemption_policy,
     )
     online = not pod.colocation.below_prod
-    return Candidate(subject, workload, (class_of(pod),), ((pod_traits_of(pod),),), pod.spec.scheduler_name, online)
+    return Candidate(subject, workload, (classes(pod),), ((pod_traits_of(pod),),), pod.spec.scheduler_name, online)
 
 
-def _gang(subject: WorkloadId, parts: Sequence[GangPart]) -> Candidate:
-    sets = [(*key, pods) for part in parts for key, pods in _alike(part).items()]
+def _gang(subject: WorkloadId, parts: Sequence[GangPart], classes: Callable[[Pod], PodClass]) -> Candidate:
+    sets = [(*key, pods) for part in parts for key, pods in _alike(part, classes).items()]
     bound = sum(part.had for part in parts)
     spec, eligible = _spec(parts), max(_complete(part) for part in parts)
     workload = Workload(
         key=subject.name,
         queue=sets[0][2][0].spec.queue,
         priority=max(_priority(part) for part in parts if part.members.pending),
+        pod_priority=_pod_priority(parts) if spec.queue_priority else None,
         pod_sets=tuple(
             PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].spec.requests, key)
             for index, (key, _, pods) in enumerate(sets)
@@ -215,19 +226,23 @@ def _spec(parts: Sequence[GangPart]) -> GangSpec:
     return joint
 
 
-def _alike(part: GangPart) -> dict[tuple[str, PodClass], list[Pod]]:
+def _alike(part: GangPart, classes: Callable[[Pod], PodClass]) -> dict[tuple[str, PodClass], list[Pod]]:
     """Waiting members by class, and by task where these are told apart, in the order in which they are placed: by rank
     where they have one, then by age.
     """
     sets: dict[tuple[str, PodClass], list[Pod]] = {}
     for pod in sorted(part.members.pending, key=lambda pod: (pod.spec.rank < 0, pod.spec.rank)):
-        sets.setdefault((place_key(part, pod), class_of(pod)), []).append(pod)
+        sets.setdefault((place_key(part, pod), classes(pod)), []).append(pod)
     return sets
 
 
 def _priority(part: GangPart) -> int:
     """That of its highest waiting member, by the gang's own word."""
     return part.spec.priority_of(max(pod.spec.priority for pod in part.members.pending))
+
+
+def _pod_priority(parts: Sequence[GangPart]) -> int:
+    return max(pod.spec.priority for part in parts for pod in part.members.pending)
 
 
 def _policy(parts: Sequence[GangPart]) -> PreemptionPolicy:

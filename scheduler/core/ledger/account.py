@@ -61,9 +61,11 @@ class Account:
             self.told(queue, pod_class, number)
         amounts = self._queues.setdefault(queue, {})
         for resource, amount in pod_class.request:
-            amounts[resource] = amounts.get(resource, 0) + number * amount
-            if amounts[resource] == 0:
-                del amounts[resource]
+            now = amounts.get(resource, 0) + number * amount
+            if now:
+                amounts[resource] = now
+            else:
+                amounts.pop(resource, None)
         if not amounts:
             del self._queues[queue]
         if pod_class.flavors:

@@ -9,7 +9,7 @@ from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE, ROOT_QUEUE, governing
-from model.workload import WorkloadId
+from model.workload import GangSource, WorkloadId
 from scheduler.core.snapshot.podclass import PodClass, PodTraits, class_of, pod_traits_of
 
 NOTHING = PodClass(())
@@ -19,8 +19,8 @@ NOTHING = PodClass(())
 class Charge(msgspec.Struct, frozen=True, gc=False):
     """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
 
-    `subject` is its job where that is more than the pod's own gang (a gang group), None otherwise. `gang_priority` is
-    its gang's own word on priority, None where the pod's counts. `cpus` are those of its own, None without any.
+    `subject` is its job, None where that is the pod's own gang, or the pod alone. `gang_priority` is its gang's own
+    word on priority, None where the pod's counts. `cpus` are those of its own, None without any.
     `taken` is what it takes of the cluster where that is not all that its class asks for (see `taken_of`).
     """
 
@@ -51,6 +51,14 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
         own = self.pod.spec.priority if self.pod else 0
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
+
+    @property
+    def outer_priority(self) -> int:
+        """The same beside work that is not of its queue: what orders its queue alone does not raise it."""
+        gang = self.pod.spec.gang if self.pod is not None else None
+        if self.pod is None or gang is None or gang.source is not GangSource.WORKLOAD:
+            return self.priority
+        return min(self.priority, self.pod.spec.priority)
 
     @property
     def governed_by(self) -> str:

@@ -48,17 +48,19 @@ class Ledger:
     """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
 
     `evicting` is the part of what is used that terminating pods take, `cpus` says who has whole CPUs of his own. `book`
-    has the queues where there is more than one, None where not.
+    has the queues where there is more than one, None where not. `keeping`: something is kept for somebody.
     """
 
     def __init__(self) -> None:
         self.with_terms = 0
+        self.keeping = False
         self.book: QueueBook | None = None
         self.evicting = Account()
         self.cpus = CpuAccount()
         self._used = Account()
         self._claimed = {kind: Account() for kind in ClaimKind}
         self._claims: dict[ClaimKind, dict[WorkloadId, Claim]] = {kind: {} for kind in ClaimKind}
+        self._sorted: dict[ClaimKind, tuple[Claim, ...]] = {}
         self._slots = Slots()
         self._followers: list[list[Move]] = []
 
@@ -76,7 +78,9 @@ class Ledger:
             account.told = book.count if book is not None else None
         if book is not None:
             self.write_into(book)
-            book.came(self._slots.charges())
+            for (_, queue, _), group in _alike(tuple(self._slots.charges())):
+                if group[0].counts:
+                    book.came(queue, group)
 
     def write_into(self, book: QueueBook) -> None:
         """What is used and nominated at this moment."""
@@ -116,8 +120,11 @@ class Ledger:
 
     def claims(self, kind: ClaimKind) -> tuple[Claim, ...]:
         """All that is kept, in order of the workloads' identities."""
-        found = self._claims[kind]
-        return tuple(found[subject] for subject in sorted(found))
+        found = self._sorted.get(kind)
+        if found is None:
+            known = self._claims[kind]
+            found = self._sorted[kind] = tuple([known[subject] for subject in sorted(known)])
+        return found
 
     def keep(self, claim: Claim) -> tuple[AnyChange, ...]:
         """Keep this room, in place of what the workload had by the same kind of claim; returns the undo."""
@@ -189,6 +196,7 @@ class Ledger:
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
         account, known = self._claimed[change.kind], self._claims[change.kind]
+        self._sorted.pop(change.kind, None)
         before = known.pop(change.subject, None)
         for pod in before.pods if before is not None else ():
             account.remove(pod.node, pod.pod_class, before.queue if before else "")
@@ -198,6 +206,7 @@ class Ledger:
             known[change.subject] = change.claim
             for pod in change.claim.pods:
                 account.add((pod.node,), pod.pod_class, change.claim.queue)
+        self.keeping = any(self._claims.values())
         return ClaimChange(change.kind, change.subject, before)
 
     def residents(self, snapshot: ClusterSnapshot) -> Residents:
@@ -219,8 +228,8 @@ class Ledger:
         self._slots.put_all(charges)
         for (pod_class, queue, taken), group in _alike(charges):
             self._used.add([charge.node for charge in group], pod_class, queue, taken)
-        if self.book is not None:
-            self.book.came(charges)
+            if self.book is not None and group[0].counts:
+                self.book.came(queue, group)
         for charge in charges:
             if charge.cpus is not None:
                 self.cpus.add(charge.node, charge.uid, charge.cpus)

@@ -29,6 +29,7 @@ class _Facts(msgspec.Struct, eq=False):
     queues: npt.NDArray[np.int32]
     flags: npt.NDArray[np.uint8]
     priorities: npt.NDArray[np.int64]
+    outer_priorities: npt.NDArray[np.int64]
     started: npt.NDArray[np.float64]
 
     def cut(self, size: int) -> _Facts:
@@ -44,6 +45,7 @@ class _Facts(msgspec.Struct, eq=False):
             _longer(self.queues, size),
             _longer(self.flags, size),
             _longer(self.priorities, size),
+            _longer(self.outer_priorities, size),
             _longer(self.started, size),
         )
 
@@ -54,7 +56,8 @@ def _longer(array: npt.NDArray[_Kind], size: int) -> npt.NDArray[_Kind]:
 
 def _no_facts() -> _Facts:
     numbers, flags = np.zeros(0, np.int32), np.zeros(0, np.uint8)
-    return _Facts(numbers, numbers, numbers, numbers, flags, np.zeros(0, np.int64), np.zeros(0, np.float64))
+    priorities = np.zeros(0, np.int64)
+    return _Facts(numbers, numbers, numbers, numbers, flags, priorities, priorities, np.zeros(0, np.float64))
 
 
 class Slots:
@@ -126,7 +129,8 @@ class Slots:
     def residents(self, snapshot: ClusterSnapshot, table: UseTable) -> Residents:
         """The arrays, with rows and columns of the snapshot."""
         self._catch_up(table)
-        facts = self._facts.cut(len(self._charges))
+        # Slots of which no charge was ever read have no queue that their number could mean.
+        facts = self._facts.cut(len(self._charges) if self._queue_names else 0)
         return Residents(
             pods=self._pods,
             charges=self._charges,
@@ -136,6 +140,7 @@ class Slots:
             class_requests=table.class_requests(snapshot.resources),
             class_scored=table.class_scored(snapshot.resources),
             priorities=facts.priorities,
+            outer_priorities=facts.outer_priorities,
             subjects=facts.subjects,
             subject_names=self._subject_names,
             subject_numbers=self._subjects,
@@ -162,6 +167,8 @@ class Slots:
         charged = [(slot, charge) for slot in slots if (charge := self._charges[slot]) is not None]
         charges, facts = [charge for _, charge in charged], self._facts
         facts.nodes[slots], facts.flags[slots] = -1, 0
+        # A number of long ago is no index into what is kept by number since then.
+        facts.classes[slots] = facts.subjects[slots] = facts.queues[slots] = 0
         at = np.array([slot for slot, _ in charged], np.int64)
         facts.nodes[at] = table.numbers_of_rows([charge.node for charge in charges])
         facts.classes[at] = table.numbers_of_classes([charge.pod_class for charge in charges])
@@ -170,6 +177,7 @@ class Slots:
         facts.flags[at] = [flags_of(charge) for charge in charges]
         pods = [charge.pod for charge in charges]
         facts.priorities[at] = [charge.priority for charge in charges]
+        facts.outer_priorities[at] = [charge.outer_priority for charge in charges]
         facts.started[at] = [0.0 if pod is None else pod.status.started_seconds for pod in pods]
 
     def _queue(self, name: str) -> int:

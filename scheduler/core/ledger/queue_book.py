@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell
 from model.workload import WorkloadId
@@ -11,7 +11,7 @@ from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.snapshot.podclass import PodClass
 
 
-def cells_of(pod_class: PodClass, number: int = 1) -> dict[Cell, int]:
+def cells_of(pod_class: PodClass, number: int = 1) -> Mapping[Cell, int]:
     """What so many pods of a class take."""
     return pod_class.cells(number)
 
@@ -54,17 +54,23 @@ class QueueBook:
     def count(self, queue: str, pod_class: PodClass, number: int) -> None:
         """So many pods more, or fewer where it is negative."""
         if queue != ROOT_QUEUE:
-            self.quota.charge(queue, cells_of(pod_class), number)
+            self.quota.charge(queue, pod_class.cells(number))
 
-    def came(self, charges: Iterable[Charge]) -> None:
-        """These are charged from now on."""
+    def came(self, queue: str, charges: Sequence[Charge]) -> None:
+        """These take something of the cluster from now on, in the name of the queue."""
+        jobs = self._jobs.get(queue)
+        if jobs is None:
+            self._jobs[queue] = jobs = {}
+        subject = charges[0].subject
         for charge in charges:
-            if not charge.counts:
-                continue
-            queue, job = charge.governed_by, charge.job
-            jobs = self._jobs.get(queue)
-            if jobs is None:
-                self._jobs[queue] = jobs = {}
+            if charge.subject is not subject:
+                subject = None
+                break
+        if subject is not None:
+            jobs[subject] = jobs.get(subject, 0) + len(charges)
+            return
+        for charge in charges:
+            job = charge.job
             jobs[job] = jobs.get(job, 0) + 1
 
     def went(self, charge: Charge) -> None:

@@ -24,9 +24,10 @@ class Flag(IntFlag):
     PROTECTED = 4
     DISRUPTED = 8
     BELOW_PROD = 16
+    MINIMUM_MEMBER = 32
 
 
-_ASSUMED, _DELETING, _PROTECTED, _DISRUPTED, _BELOW_PROD = (int(flag) for flag in Flag)
+_ASSUMED, _DELETING, _PROTECTED, _DISRUPTED, _BELOW_PROD, _MINIMUM_MEMBER = (int(flag) for flag in Flag)
 
 
 class Residents(msgspec.Struct, frozen=True, eq=False):
@@ -35,7 +36,7 @@ class Residents(msgspec.Struct, frozen=True, eq=False):
     `rows` are the snapshot's (−1 also: not on a node of it), `slot_of` is by uid. `classes` index `class_requests`
     (class × the snapshot's columns) and `class_scored` (the same as scores count it). `subjects` number jobs and index
     `subject_names`, `subject_numbers` is the way back; `queues` index `queue_names`, the queues that govern them.
-    `started` is Unix seconds, 0 where not known.
+    `outer_priorities` are what counts beside work of other queues. `started` is Unix seconds, 0 where not known.
     """
 
     pods: Sequence[Pod | None]
@@ -46,6 +47,7 @@ class Residents(msgspec.Struct, frozen=True, eq=False):
     class_requests: Amounts
     class_scored: Amounts
     priorities: Amounts
+    outer_priorities: Amounts
     subjects: npt.NDArray[np.int32]
     subject_names: Sequence[WorkloadId]
     subject_numbers: Mapping[WorkloadId, int]
@@ -63,4 +65,5 @@ def flags_of(charge: Charge) -> int:
         return flags
     flags += _DELETING * pod.deleting + _DISRUPTED * pod.status.disrupted
     own = pod.colocation
-    return flags + _PROTECTED * (not own.preemptible) + _BELOW_PROD * own.below_prod
+    flags += _PROTECTED * (not own.preemptible) + _BELOW_PROD * own.below_prod
+    return flags + _MINIMUM_MEMBER * own.minimum_member

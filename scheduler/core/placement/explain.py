@@ -38,9 +38,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def placed(candidate: Candidate, fit: FitReport, outcome: Placed, snapshot: ClusterSnapshot, now: float) -> Decision:
     """`fit` is the report before placing."""
-    used = sorted({snapshot.names[assignment.row] for assignment in outcome.assignments})
+    used = sorted({snapshot.names[assignment.row] for assignment in outcome.assignments if assignment.row >= 0})
     where = ", ".join(used[:5]) + (f" and {len(used) - 5} more" if len(used) > 5 else "")
-    detail = f"{len(outcome.assignments)} of {candidate.pending} waiting pods to {where}"
+    told = f"to {where}" if used else "by quota alone"
+    detail = f"{len(outcome.assignments)} of {candidate.pending} waiting pods {told}"
     return _decision(candidate.subject, _terms(fit), Reason.SCHEDULED, now, detail)
 
 

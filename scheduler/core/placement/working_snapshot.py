@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import lru_cache
@@ -84,6 +85,7 @@ class WorkingSnapshot:
     ) -> None:
         self.snapshot = snapshot
         self.nominated = tuple(nominated)
+        self._kept_for = frozenset(held.subject for held in self.nominated)
         self.background = background = background or Background()
         load = background.load.copy() if background.load is not None else None
         self._state = WorkingAmounts(snapshot, load)
@@ -91,6 +93,7 @@ class WorkingSnapshot:
         self._views = following.hand_over(self._state, self.nominated) if following else Views(self._state)
         self._assigned: list[tuple[Sequence[Assignment], int]] = []
         self._held: dict[tuple[int, ...], _Held] = {}
+        self._held_by: dict[tuple[WorkloadId | None, int, bool], _Held] = {}
         self._pod_index: PodIndex | None = None
         self.silent = False
         self._choices_left = _CHOICES
@@ -208,10 +211,16 @@ class WorkingSnapshot:
     def nominate(self, nominated: Iterable[Nominated]) -> None:
         """Keep this room from here on, and what was kept no longer."""
         self.nominated = tuple(nominated)
+        self._kept_for = frozenset(held.subject for held in self.nominated)
         self._held.clear()
+        self._held_by.clear()
         self._views.drop_held()
         if self._pod_index is None and _with_terms(self.nominated):
             self._pod_index = self._gather()
+
+    def keeps_for(self, subject: WorkloadId) -> bool:
+        """Whether room is kept for a workload."""
+        return subject in self._kept_for
 
     def put(self, assignments: Iterable[Assignment]) -> None:
         """These pods are there from here on."""
@@ -242,7 +251,8 @@ class WorkingSnapshot:
         other._state = self._state.copy()
         other.cpus = self.cpus.copy()
         other._views = self._views.alike(other._state)
-        other._assigned, other._held = list(self._assigned), dict(self._held)
+        other._assigned = list(self._assigned)
+        other._held, other._held_by = dict(self._held), dict(self._held_by)
         other._pod_index = self._pod_index.copy() if self._pod_index is not None else None
         return other
 
@@ -324,6 +334,14 @@ class WorkingSnapshot:
     def _held_against(self, requester: Requester) -> _Held:
         if not self.nominated:
             return _NOTHING
+        own = requester.subject if requester.subject in self._kept_for else None
+        asks = own, requester.priority, requester.online
+        found = self._held_by.get(asks)
+        if found is None:
+            found = self._held_by[asks] = self._that_binds(requester)
+        return found
+
+    def _that_binds(self, requester: Requester) -> _Held:
         key = tuple(number for number, held in enumerate(self.nominated) if held.binds(requester))
         if not key:
             return _NOTHING
@@ -334,13 +352,15 @@ class WorkingSnapshot:
 
     def _taken(self, assignments: Iterable[Assignment]) -> Amounts:
         taken = np.zeros_like(self.free)
-        for assignment in assignments:
-            taken[assignment.row] += need_of(self.snapshot.resources, assignment.pod_class).used
+        alike = Counter([(assignment.row, assignment.pod_class) for assignment in assignments])
+        for (row, pod_class), number in alike.items():
+            taken[row] += number * need_of(self.snapshot.resources, pod_class).used
         return taken
 
 
 def _with_terms(nominated: Iterable[Nominated]) -> bool:
-    return any(assignment.pod_traits.affinity != NOWHERE for held in nominated for assignment in held.assignments)
+    affinities = (assignment.pod_traits.affinity for held in nominated for assignment in held.assignments)
+    return any(affinity is not NOWHERE and affinity != NOWHERE for affinity in affinities)
 
 
 def _refused(limit: LoadRoom | Obstacles) -> list[fit.Refused]:

@@ -173,11 +173,26 @@ def _choices(capacity: Capacity, pool: Amounts, costs: VictimCosts) -> Iterator[
         yield chosen
     if len(singles) == len(pool):
         return
+    spared = _spared_first(capacity, pool, singles, costs)
+    if spared is not None:
+        yield spared
     covered = cover_with_gangs(capacity, pool, singles, costs)
     if covered is not None and covered != chosen:
         yield covered
     if chosen is None and covered is None:
         yield from widening(capacity, pool, costs)
+
+
+def _spared_first(capacity: Capacity, pool: Amounts, singles: Amounts, costs: VictimCosts) -> set[int] | None:
+    """All that gangs can spare, and gangs of other jobs for what is missing then; None where that is not enough."""
+    victims = costs.victims
+    spare = singles[victims.spare[singles]]
+    if not len(spare):
+        return None
+    later = Capacity(capacity.asks, capacity.free + victims.freed(spare, len(capacity.free)))
+    others = ~np.isin(victims.gangs, victims.gangs[spare])
+    covered = cover_with_gangs(later, pool[others[pool]], singles[others[singles]], costs)
+    return None if covered is None else {*covered, *spare.tolist()}
 
 
 def _singles(capacity: Capacity, singles: Amounts, costs: VictimCosts) -> set[int] | None:

@@ -1,8 +1,9 @@
 """Costs of evictions, by which the cheaper of two plans that help is taken.
 
 Compared in this order: whether pods outside the mid, batch and free bands go, disruption budgets broken, the highest
-priority that must go, how many pods outside these bands, how many pods, the sum of their priorities, nodes and lost
-work together, work lost since the newest checkpoint, age (the younger go), and names last.
+priority that must go, how many pods outside these bands whose jobs do not go on without them (all but what gangs can
+spare), how many outside at all, how many whose jobs do not go on, how many pods, the sum of their priorities, nodes and
+lost work together, work lost since the newest checkpoint, age (the younger go), and names last.
 
 Lost work counts by its order of magnitude: a doubling of the work that one pod loses weighs as much as one more node
 that loses pods. So pods of about one age go from few nodes, and days are not lost where minutes would do.
@@ -27,12 +28,14 @@ from scheduler.core.preemption.facts import PreemptionFacts
 from scheduler.core.preemption.victims import OUTSIDE, Victims, sorted_by
 from scheduler.core.snapshot.snapshot import Amounts, Mask
 
-Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
+Price: TypeAlias = tuple[bool, int, int, int, int, int, int, int, int, float, float]
 Cost: TypeAlias = tuple[Price, tuple[str, ...]]
-GROWING = 5
+GROWING = 7
 """So many parts of a price, from the first on, only grow where more pods go."""
 NODE = 256
 """Price of a node that loses pods, and of a doubling of the work that a pod loses."""
+SPARE, LONE, GANG = 0, 1, 2
+"""Kinds of victims, the least important first: what a gang can spare, pods by themselves, gangs."""
 _FIRST_DOUBLING_SECONDS = 60.0
 _MANY = 1e4
 
@@ -90,14 +93,32 @@ class VictimCosts:
 
     def lost_seconds(self, index: int) -> float:
         """Work since the newest checkpoint; all of it where none is known, none before the pod started."""
-        started = self.started(index)
-        if started <= 0:
-            return 0.0
-        return max(0.0, self._now - max(started, self._facts.saved.get(self.uid(index), started)))
+        return float(self.lost[index])
 
-    def importance(self, index: int) -> tuple[int, bool, float, float, str]:
-        """Sorts the least important first: lower rank, no gang, less to lose, younger, then by name."""
-        own = (int(self.victims.ranks[index]), bool(self.victims.gangs[index] >= 0), self.lost_seconds(index))
+    @cached_property
+    def kinds(self) -> Amounts:
+        """SPARE, LONE or GANG of each."""
+        return np.asarray(np.where(self.victims.gangs < 0, LONE, np.where(self.victims.alone, SPARE, GANG)))
+
+    def ended(self, chosen: list[int]) -> Mask:
+        """Which of these have a job that does not go on without them: of a gang none, or all that go."""
+        victims = self.victims
+        if not self._spares:
+            return np.ones(len(chosen), bool)
+        gangs = victims.gangs[chosen]
+        going = np.bincount(gangs[gangs >= 0], minlength=len(victims.surplus))
+        ends = going > victims.surplus
+        ends[gangs[~victims.alone[chosen]]] = True
+        return np.asarray((gangs < 0) | ends[gangs])
+
+    @cached_property
+    def _spares(self) -> bool:
+        """Whether there is any that a gang can spare."""
+        return bool(self.victims.spare.any())
+
+    def importance(self, index: int) -> tuple[int, int, float, float, str]:
+        """Sorts the least important first: lower rank, the kind, less to lose, younger, then by name."""
+        own = (int(self.victims.ranks[index]), int(self.kinds[index]), self.lost_seconds(index))
         return (*own, -self.started(index), self.key(index))
 
     def ranks(self, indexes: Amounts) -> Amounts:
@@ -136,7 +157,7 @@ class VictimCosts:
         if self._facts.saved or (len(started) and started.max() >= 0):
             keys.append(self.lost[indexes])
             order = sorted_by(keys[-1], order)
-        for key in ((self.victims.gangs[indexes] >= 0).astype(np.int64), ranks, groups):
+        for key in (self.kinds[indexes], ranks, groups):
             lowest = key.min(initial=np.iinfo(np.int64).max)
             if bool((key != lowest).any()):
                 keys.append(key - lowest)
@@ -144,18 +165,20 @@ class VictimCosts:
         return keys, order
 
     @cached_property
-    def lost(self) -> Amounts:
+    def lost(self) -> npt.NDArray[np.float64]:
         """`lost_seconds` of all."""
-        lost = np.where(self._started > 0, np.maximum(0.0, self._now - self._started), 0.0)
-        for index in self._saved():
-            lost[index] = self.lost_seconds(index)
-        return lost
+        since = np.maximum(self._started, self._saved) if self._facts.saved else self._started
+        return np.asarray(np.where(self._started > 0, np.maximum(0.0, self._now - since), 0.0))
 
-    def _saved(self) -> list[int]:
-        """Those of which a checkpoint is known."""
-        slots = self._residents.slot_of
-        known = np.array(sorted(slots[uid] for uid in self._facts.saved if uid in slots), np.int64)
-        return list(np.flatnonzero(np.isin(self.victims.slots, known)).tolist()) if len(known) else []
+    @property
+    def _saved(self) -> npt.NDArray[np.float64]:
+        """Since when the work of each is safe; 0 where that is not known."""
+        residents = self._residents
+        known = [(residents.slot_of[uid], at) for uid, at in self._facts.saved.items() if uid in residents.slot_of]
+        slots = np.array([slot for slot, _ in known], np.int64)
+        own = np.zeros(len(residents.rows))
+        own[slots] = [at for _, at in known]
+        return np.asarray(own[self.victims.slots])
 
     def violating(self, indexes: Iterable[int]) -> frozenset[int]:
         """Those that break a budget, counting the budgets down from the most important on as kube-scheduler does."""
@@ -171,20 +194,27 @@ class VictimCosts:
 
     @cached_property
     def burdens(self) -> npt.NDArray[np.float64]:
-        """What each counts where pods are only counted: those protected before priority counts as very many."""
-        counts = np.ones(len(self.victims))
-        for power, mask in enumerate(self.protected, 1):
-            counts += _MANY**power * mask
-        return counts
+        """What each counts where pods are only counted: those protected before priority counts as very many, and among
+        others what a gang can spare next to nothing.
+        """
+        return np.asarray(self._protections + np.where(self.victims.spare, 1 / _MANY, 1.0))
 
     @cached_property
     def gang_burdens(self) -> npt.NDArray[np.float64]:
         """Of each gang together, by its number."""
+        sizes = np.diff(self.victims.ends, prepend=0).astype(float)
         if not self.protected:
-            return np.diff(self.victims.ends, prepend=0).astype(float)
+            return sizes
         by_gang = self.victims.by_gang
-        gangs = self.victims.gangs[by_gang]
-        return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.victims.surplus)).astype(float)
+        gangs, protections = self.victims.gangs[by_gang], self._protections[by_gang]
+        return sizes + np.bincount(gangs, weights=protections, minlength=len(sizes))
+
+    @cached_property
+    def _protections(self) -> npt.NDArray[np.float64]:
+        counts = np.zeros(len(self.victims))
+        for power, mask in enumerate(self.protected, 1):
+            counts += _MANY**power * mask
+        return counts
 
     def cost(self, indexes: Iterable[int]) -> Cost:
         """See the module's words."""
@@ -204,11 +234,14 @@ class VictimCosts:
         """The cost without names."""
         victims, ranks = self.victims, self.victims.ranks[chosen]
         highest = int(ranks.max(initial=np.iinfo(np.int64).min))
+        outside, ended = ranks >= OUTSIDE, self.ended(chosen)
         return (
             highest >= OUTSIDE,
             len(self.violating(chosen)),
             highest,
-            int(np.count_nonzero(ranks >= OUTSIDE)),
+            int(np.count_nonzero(outside & ended)),
+            int(np.count_nonzero(outside)),
+            int(np.count_nonzero(ended)),
             len(chosen),
             int(self._priorities[chosen].sum()),
             NODE * len(np.unique(victims.rows[chosen])) + int(self.losses(chosen).sum()),

@@ -20,9 +20,15 @@ def eviction_costs(
         EvictionCost(
             pod_uid=pod.uid,
             gang=pod.spec.gang.key if pod.spec.gang else "",
-            members_above_minimum=surplus_of.get(pod.spec.gang.key, 0) if pod.spec.gang else 0,
+            members_above_minimum=_spare(pod, surplus_of),
             checkpoint_age_seconds=max(0.0, now - saved_seconds[pod.uid]) if pod.uid in saved_seconds else None,
         )
         for pod in sorted(pods, key=lambda pod: pod.uid)
         if pod.best_effort and not pod.terminal and not pod.deleting
     )
+
+
+def _spare(pod: Pod, surplus_of: Mapping[str, int]) -> int:
+    if pod.spec.gang is None or pod.colocation.minimum_member:
+        return 0
+    return surplus_of.get(pod.spec.gang.key, 0)

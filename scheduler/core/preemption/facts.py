@@ -51,13 +51,23 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """The workload that asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band."""
+    """The workload that asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band.
+
+    `queued`: a queue that somebody wrote governs it. Beside work of such queues its `priority` counts, beside all other
+    `outer_priority` (None: the priority, too).
+    """
 
     subject: WorkloadId
     priority: int
     policy: PreemptionPolicy = PreemptionPolicy.LOWER
     created_seconds: float = 0.0
     below_prod: bool = False
+    queued: bool = False
+    outer_priority: int | None = None
+
+    @property
+    def outer(self) -> int:
+        return self.priority if self.outer_priority is None else self.outer_priority
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -81,8 +91,9 @@ class PreemptionPlan(msgspec.Struct, frozen=True):
 
 
 class NoPreemption(msgspec.Struct, frozen=True):
-    """Nobody is evicted, and why."""
+    """Nobody is evicted, and why. `lacks_quota`: its queue would lack quota still if all went that may."""
 
     reason: Reason
     detail: str = ""
     tally: Tally = Tally()
+    lacks_quota: bool = False

@@ -1,9 +1,9 @@
 """Legal victims: one rule, applied to all residents at once.
 
-Priority as kube-scheduler (strictly lower), but work of the mid, batch and free bands evicts nobody outside them.
-PreemptAlways also takes equal priority, of these bands alone. Between queues their rules decide (`queue_rules`).
-Koordinator's protection labels are in the pods' flags. Pods that are only assumed are no victims: their binding is on
-its way and would arrive after the eviction.
+Priority as kube-scheduler (strictly lower), that of a WorkloadPriorityClass in queues alone; but work of the mid, batch
+and free bands evicts nobody outside them. PreemptAlways also takes equal priority, of these bands alone. Between queues
+their rules decide (`queue_rules`). Koordinator's protection labels are in the pods' flags. Pods that are only assumed
+are no victims: their binding is on its way and would arrive after the eviction.
 """
 
 from __future__ import annotations
@@ -14,20 +14,30 @@ import msgspec
 import numpy as np
 
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
+from model.queue import DEFAULT_QUEUE, ROOT_QUEUE
+from model.reason import Reason
 from model.workload import WorkloadId
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
+from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, PreemptionPlan, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.reclaim import beyond, verdict
 from scheduler.core.snapshot.snapshot import Mask
 
+UNNAMED = (ROOT_QUEUE, DEFAULT_QUEUE)
+"""Where work is that names no queue: what orders queues says nothing of it."""
+
 
 class LegalVictims(msgspec.Struct, frozen=True, eq=False):
-    """`mask` by slot; `excluded` counts residents on known nodes that are out, each by its first rule."""
+    """`mask` by slot; `excluded` counts residents on known nodes that are out, each by its first rule. `reclaims`:
+    some of those that may go are of other queues and may be taken back.
+    """
 
     mask: Mask
     considered: int
     excluded: tuple[tuple[str, int], ...]
+    reclaims: bool = False
 
 
 def legality(
@@ -56,9 +66,19 @@ def legality(
     more = beyond(residents, reclaimed, facts.queues, facts.gangs)
     excluded.append(("more than their queue may lose", int(np.count_nonzero(more))))
     mask &= ~more
-    return LegalVictims(
-        mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in excluded if number)
-    )
+    told = tuple((name, number) for name, number in excluded if number)
+    return LegalVictims(mask, int(np.count_nonzero(present)), told, bool((mask & queues.reclaimable).any()))
+
+
+def decided_by_books(outcome: PreemptionPlan | NoPreemption | None, policy: PreemptionPolicySettings) -> bool:
+    """Whether what came of preemption for want of quota holds while queues use what they use: nobody may go for it, or
+    all who may are not enough, and time alone makes nobody a victim who is none.
+    """
+    if outcome is None:
+        return True
+    if not isinstance(outcome, NoPreemption) or policy.minimum_runtime_seconds or policy.victim_cooldown_seconds:
+        return False
+    return outcome.lacks_quota or outcome.reason is Reason.PREEMPTION_NO_VICTIMS
 
 
 def overdue(residents: Residents, policy: PreemptionPolicySettings, now: float) -> Mask:
@@ -89,10 +109,13 @@ def numbers_of(residents: Residents, subjects: Collection[WorkloadId]) -> list[i
 
 
 def _too_important(residents: Residents, preemptor: Preemptor, policy: PreemptionPolicySettings) -> Mask:
-    highest = min(preemptor.priority - policy.minimum_priority_difference, SYSTEM_PRIORITY - 1)
-    out = residents.priorities > highest
-    if preemptor.policy is PreemptionPolicy.ALWAYS and preemptor.priority < SYSTEM_PRIORITY:
-        equal = (residents.priorities == preemptor.priority) & (residents.rows >= 0)
+    queued = np.array([preemptor.queued and name not in UNNAMED for name in residents.queue_names], bool)
+    within = queued[residents.queues]
+    priorities = np.where(within, residents.priorities, residents.outer_priorities)
+    asking = np.where(within, preemptor.priority, preemptor.outer)
+    out = priorities > np.minimum(asking - policy.minimum_priority_difference, SYSTEM_PRIORITY - 1)
+    if preemptor.policy is PreemptionPolicy.ALWAYS and preemptor.outer < SYSTEM_PRIORITY:
+        equal = (priorities == asking) & (residents.rows >= 0)
         # Whoever may write a pod writes the word, and services without a PriorityClass are all of priority 0.
         equal &= (residents.flags & Flag.BELOW_PROD) != 0
         newer = _where(equal, lambda slot: _created(residents, slot) > preemptor.created_seconds)
@@ -105,6 +128,18 @@ def _outside(residents: Residents, preemptor: Preemptor) -> Mask:
     if not preemptor.below_prod:
         return np.zeros(len(residents.rows), bool)
     return np.asarray((residents.flags & Flag.BELOW_PROD) == 0)
+
+
+def may_stay_victim(charge: Charge, candidate: Candidate, below_prod: bool) -> bool:
+    """Whether a victim that was chosen before may still be one, by the bounds of `legality` that no passing of time
+    lifts: online pods are spared by work of the mid, batch and free bands, and a higher priority goes between queues
+    alone. `below_prod`: the candidate is of these bands.
+    """
+    if below_prod and (charge.pod is None or not charge.pod.colocation.below_prod):
+        return False
+    if charge.governed_by in UNNAMED or candidate.governed_by in UNNAMED:
+        return charge.outer_priority <= candidate.workload.outer_priority
+    return True
 
 
 def _created(residents: Residents, slot: int) -> float:

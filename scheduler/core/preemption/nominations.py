@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.filters.static import verdicts
@@ -17,6 +19,13 @@ from scheduler.core.snapshot.snapshot import ClusterSnapshot
 _KIND = ClaimKind.NOMINATED
 
 
+class _AsNominated(msgspec.Struct, frozen=True, eq=False):
+    """Claims by identity, and what they are in a snapshot of these rows."""
+
+    rows: Mapping[str, int]
+    by_claim: Mapping[int, tuple[Claim, Nominated]]
+
+
 class Nominations:
     """Claims in the ledger, and until when (Unix time) each of them holds.
 
@@ -26,6 +35,7 @@ class Nominations:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._expires: dict[WorkloadId, float] = {}
+        self._as_nominated = _AsNominated({}, {})
 
     def get(self, subject: WorkloadId) -> Claim | None:
         return self._ledger.claim(_KIND, subject)
@@ -48,7 +58,11 @@ class Nominations:
 
     def as_nominated(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """What is kept, as assignments of this snapshot; nodes that it does not have are left out."""
-        return tuple(claim.on(snapshot.rows) for claim in self._ledger.claims(_KIND))
+        before, claims = self._as_nominated, self._ledger.claims(_KIND)
+        known = before.by_claim if before.rows is snapshot.rows else {}
+        found = {id(claim): known.get(id(claim)) or (claim, claim.on(snapshot.rows)) for claim in claims}
+        self._as_nominated = _AsNominated(snapshot.rows, found)
+        return tuple([nominated for _, nominated in found.values()])
 
     def drop(self, subject: WorkloadId) -> Claim | None:
         """The workload is gone, or gives up."""
@@ -93,7 +107,9 @@ class Nominations:
         if self.get(candidate.subject) is not None or not enough:
             return False
         workload = candidate.workload
-        claim = Claim(_KIND, candidate.subject, workload.priority, found, candidate.governed_by, not candidate.online)
+        claim = Claim(
+            _KIND, candidate.subject, workload.outer_priority, found, candidate.governed_by, not candidate.online
+        )
         self._keep(claim, expires_seconds)
         return True
 

@@ -42,7 +42,7 @@ def plan_of(
     )
     return PreemptionPlan(
         eviction,
-        Nominated(candidate.subject, candidate.workload.priority, placed.assignments, not candidate.online),
+        Nominated(candidate.subject, candidate.workload.outer_priority, placed.assignments, not candidate.online),
         tally,
     )
 

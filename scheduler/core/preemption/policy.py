@@ -18,6 +18,13 @@ class PreemptionPolicySettings(msgspec.Struct, frozen=True, forbid_unknown_field
     minimum_priority_difference: Annotated[
         int, Meta(ge=1, le=2_000_000_000, description="A victim's priority is lower by at least this much.")
     ] = 1
+    leave_ending: Annotated[
+        bool,
+        Meta(
+            description="For work of a queue: a victim that by its deadline or past runs is expected to end within its "
+            "grace period is left to end, and evicted once that is over. False: it is evicted at once, as in Kueue."
+        ),
+    ] = True
     most_victims: Annotated[int, Meta(ge=0, description="Pods that one plan may evict; 0: no limit.")] = 0
     victim_cooldown_seconds: Annotated[
         float, Meta(ge=0, le=604_800, description="A job that lost a pod to preemption loses no other for so long.")

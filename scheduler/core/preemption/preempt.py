@@ -19,9 +19,10 @@ from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.capacity import room
 from scheduler.core.preemption.choose import cheapest
 from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, PreemptionPlan, Tally
+from scheduler.core.preemption.legal import LegalVictims
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
+from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of, prospects_of
 from scheduler.core.preemption.quota_victims import QuotaVictims
 from scheduler.core.snapshot.snapshot import Amounts
 
@@ -41,11 +42,17 @@ def preempt(
     refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:
         return refusal
-    found = _plan(working, candidate, facts, problem_of(working, candidate, residents, facts, (policy, now)), policy)
-    if isinstance(found, PreemptionPlan) or facts.queues is None or not facts.queues.governed:
+    prospects = prospects_of(residents, candidate, facts, (policy, now))
+    if prospects.none:
+        return _nobody(prospects.legal)
+    found = _plan(working, candidate, facts, problem_of(working, candidate, residents, facts, prospects), policy)
+    if isinstance(found, PreemptionPlan) or found.reason is Reason.PREEMPTION_NO_VICTIMS:
+        return found
+    if facts.queues is None or not facts.queues.governed or not prospects.legal.reclaims:
         return found
     trimmed = msgspec.structs.replace(facts, trimmed=True)
-    return _plan(working, candidate, trimmed, problem_of(working, candidate, residents, trimmed, (policy, now)), policy)
+    prospects = prospects_of(residents, candidate, trimmed, (policy, now))
+    return _plan(working, candidate, trimmed, problem_of(working, candidate, residents, trimmed, prospects), policy)
 
 
 def _plan(
@@ -60,10 +67,10 @@ def _plan(
     if problem.coming and has_quota and (placed := problem.trial.without(())):
         return plan_of(working.snapshot, candidate, facts, problem, (placed, frozenset()))
     if not len(problem.costs.victims):
-        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _excluded(problem), _tally(problem))
+        return _nobody(problem.legal)
     for_quota = frozenset() if quota is None or has_quota else quota.cheapest()
     if for_quota is None:
-        return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _quota_in_vain(problem), _tally(problem))
+        return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _quota_in_vain(problem), _tally(problem), lacks_quota=True)
     for chosen in _with_quota(_choices(working, problem), quota, for_quota):
         placed = problem.trial.without(chosen) if quota is None or quota.lawful(chosen) else None
         if placed is None:
@@ -122,6 +129,8 @@ def _not_even_tried(
 
 def _victims_terminate(working: WorkingSnapshot, candidate: Candidate, residents: Residents) -> bool:
     """Whether on a node it is nominated to somebody of lower priority still terminates because of a preemption."""
+    if not working.keeps_for(candidate.subject):
+        return False
     rows = [
         assignment.row
         for held in working.nominated
@@ -173,6 +182,11 @@ def _tally(problem: PreemptionProblem) -> Tally:
     return Tally(problem.legal.considered, problem.legal.excluded, kept=len(problem.costs.victims))
 
 
-def _excluded(problem: PreemptionProblem) -> str:
-    told = ", ".join(f"{number} {name}" for name, number in problem.legal.excluded)
-    return f"of {problem.legal.considered} pods: {told}" if told else "no pod runs on any node"
+def _nobody(legal: LegalVictims) -> NoPreemption:
+    tally = Tally(legal.considered, legal.excluded)
+    return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _excluded(legal), tally)
+
+
+def _excluded(legal: LegalVictims) -> str:
+    told = ", ".join(f"{number} {name}" for name, number in legal.excluded)
+    return f"of {legal.considered} pods: {told}" if told else "no pod runs on any node"

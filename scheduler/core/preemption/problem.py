@@ -14,7 +14,7 @@ from scheduler.core.preemption.capacity import Capacity, RoomRequest, merged
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.demand import columns_of, needed_only, request_of
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
-from scheduler.core.preemption.legal import LegalVictims, legality, overdue
+from scheduler.core.preemption.legal import UNNAMED, LegalVictims, legality, overdue
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.terminating import KinRelevance, vacate
 from scheduler.core.preemption.trial import Trial
@@ -47,23 +47,43 @@ class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
         return len(self.capacity.asks) < len(self.demand.classes)
 
 
+class Prospects(msgspec.Struct, frozen=True, eq=False):
+    """Who may be evicted for a preemptor, and the slots of those who go by themselves in time, at Unix time `now`."""
+
+    legal: LegalVictims
+    terminating: Amounts
+    now: float
+
+    @property
+    def none(self) -> bool:
+        """Whether nobody goes."""
+        return not len(self.terminating) and not self.legal.mask.any()
+
+
+def prospects_of(
+    residents: Residents, candidate: Candidate, facts: PreemptionFacts, limits: tuple[PreemptionPolicySettings, float]
+) -> Prospects:
+    """`limits` are the settings and the time."""
+    policy, now = limits
+    legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
+    deleting = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0)
+    return Prospects(legal, np.flatnonzero(deleting & ~overdue(residents, policy, now)), now)
+
+
 def problem_of(
     working: WorkingSnapshot,
     candidate: Candidate,
     residents: Residents,
     facts: PreemptionFacts,
-    limits: tuple[PreemptionPolicySettings, float],
+    prospects: Prospects,
 ) -> PreemptionProblem:
-    """`limits` are the settings and the time."""
-    policy, now = limits
+    """With those that may go, or do so anyway."""
+    legal, terminating, now = prospects.legal, prospects.terminating, prospects.now
     snapshot = working.snapshot
     demand = needed_only(snapshot, candidate)
     columns = columns_of(snapshot, demand)
-    legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
     victims = victims_of(residents, legal.mask, columns, facts.gangs, len(snapshot.names))
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(victims))
-    deleting = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0)
-    terminating = np.flatnonzero(deleting & ~overdue(residents, policy, now))
     later = working.what_if()
     relevant = KinRelevance(later, demand)
     vacate(later, residents, terminating, relevant)
@@ -86,7 +106,8 @@ def _preemptor(candidate: Candidate, facts: PreemptionFacts) -> Preemptor:
     workload, pods = candidate.workload, facts.pods
     below_prod = any(pods[uid].colocation.below_prod for uid in candidate.uids if uid in pods)
     policy, created = workload.preemption_policy, workload.created_seconds
-    return Preemptor(candidate.subject, workload.priority, policy, created, below_prod)
+    queued, outer = candidate.governed_by not in UNNAMED, workload.outer_priority
+    return Preemptor(candidate.subject, workload.priority, policy, created, below_prod, queued, outer)
 
 
 def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], victims: Victims) -> Capacity:

@@ -1,8 +1,9 @@
-"""A plan being carried out: victims that ask for notice get it and may save a checkpoint, others are evicted at once.
+"""A plan being carried out: victims are told first where any of them asks for it, and end together.
 
 Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
 where the preemptor goes away or finds room elsewhere before that: who does not terminate yet stays. A step repeats
-what has not happened yet, so it may be asked for again after a failure, a conflict or a restart.
+what has not happened yet, so it may be asked for again after a failure, a conflict or a restart: then the notices that
+stand on the pods say how long they still have.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import TypeAlias
 import msgspec
 
 from model.placement import EvictionPlan, PlanState, Victim
+from model.pod.colocation import StandingNotice
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A plan and since when (Unix seconds) its victims know; 0: not told yet."""
+    """A plan, and since when (Unix seconds) each of its victims (by uid) knows; empty where nobody is told."""
 
     plan: EvictionPlan
-    notified_seconds: float = 0.0
+    since: Mapping[str, float] = {}
 
     @property
     def over(self) -> bool:
@@ -34,7 +36,8 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class VictimStates(msgspec.Struct, frozen=True):
-    """What is true of a plan's victims, by uid; `saved` is when each last saved a checkpoint, in Unix seconds.
+    """What is true of a plan's victims, by uid; `saved` is when each began the newest checkpoint that is complete, in
+    Unix seconds. `notified` were told in the name of this plan, `standing` are the notices on the pods.
 
     `wanted`: the preemptor still waits and does not fit without this plan.
     """
@@ -43,14 +46,16 @@ class VictimStates(msgspec.Struct, frozen=True):
     deleting: frozenset[str] = frozenset()
     notified: frozenset[str] = frozenset()
     saved: Mapping[str, float] = {}
+    standing: Mapping[str, StandingNotice] = {}
     wanted: bool = True
 
 
 class Notify(msgspec.Struct, frozen=True):
-    """Tell a victim that it goes at `deadline_seconds` (Unix time)."""
+    """Tell a victim that it goes at `deadline_seconds`, and that it is told since `since_seconds` (Unix time)."""
 
     victim: Victim
     deadline_seconds: float
+    since_seconds: float
 
 
 class Unnotify(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ def advance(progress: Progress, facts: VictimStates, policy: PreemptionPolicySet
     if not facts.wanted:
         return _abort(progress, facts, staying)
     if progress.plan.state is PlanState.PROPOSED:
-        progress = _begin(progress, left, policy, now)
+        progress = _begin(progress, left, facts, policy, now)
     return _proceed(progress, facts, staying, now)
 
 
@@ -95,38 +100,52 @@ def notice_seconds(victims: Iterable[Victim], policy: PreemptionPolicySettings) 
     return min(max((victim.notice_seconds for victim in victims), default=0.0), policy.longest_notice_seconds)
 
 
+def waits(progress: Progress, facts: VictimStates, now: float) -> bool:
+    """Whether victims that were told are still given time: a job that asks for notice has not saved since."""
+    if progress.due_seconds is None or now >= progress.plan.deadline_seconds:
+        return False
+    asking = {victim.subject for victim in progress.plan.victims if victim.notice_seconds > 0}
+    return any(
+        facts.saved.get(victim.uid, 0.0) < progress.since.get(victim.uid, now)
+        for victim in progress.plan.victims
+        if victim.subject in asking and victim.uid in facts.alive and victim.uid not in facts.deleting
+    )
+
+
 def _abort(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...]) -> Step:
     """Those that were not evicted yet stay."""
     spared = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
     return Step(_in(progress, PlanState.ABORTED), spared)
 
 
-def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPolicySettings, now: float) -> Progress:
-    """One deadline for all, the longest notice that is asked for and allowed."""
+def _begin(
+    progress: Progress, victims: tuple[Victim, ...], facts: VictimStates, policy: PreemptionPolicySettings, now: float
+) -> Progress:
+    """One deadline for all: the longest notice that is asked for and allowed, from now on; where all know already, what
+    is left of that.
+    """
     longest = notice_seconds(victims, policy)
     state = PlanState.NOTIFIED if longest > 0 else PlanState.TERMINATING
-    plan = msgspec.structs.replace(progress.plan, state=state, deadline_seconds=now + longest)
-    return Progress(plan, now if longest > 0 else 0.0)
+    told = {victim.uid: facts.standing[victim.uid] for victim in victims if victim.uid in facts.standing}
+    deadline = now + longest
+    if len(told) == len(victims):
+        deadline = min(deadline, max(each.deadline_seconds for each in told.values()))
+    since = {uid: min(each.since_seconds, now) for uid, each in told.items()}
+    plan = msgspec.structs.replace(progress.plan, state=state, deadline_seconds=deadline)
+    return Progress(plan, {victim.uid: since.get(victim.uid, now) for victim in victims} if longest > 0 else {})
 
 
 def _proceed(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...], now: float) -> Step:
-    with_notice = tuple(victim for victim in staying if victim.notice_seconds > 0)
-    if progress.plan.state is not PlanState.TERMINATING and _waits(progress, facts, with_notice, now):
-        not_notified = tuple(
-            Notify(v, progress.plan.deadline_seconds) for v in with_notice if v.uid not in facts.notified
+    if waits(progress, facts, now):
+        deadline = progress.plan.deadline_seconds
+        told = tuple(
+            Notify(victim, deadline, progress.since.get(victim.uid, now))
+            for victim in staying
+            if victim.uid not in facts.notified
         )
-        state = PlanState.NOTIFIED if not_notified else PlanState.CHECKPOINT_WAIT
-        at_once = tuple(Evict(victim) for victim in staying if victim.notice_seconds <= 0)
-        return Step(_in(progress, state), not_notified + at_once)
-    evictions = tuple(Evict(victim) for victim in staying)
-    return Step(_in(progress, PlanState.TERMINATING), evictions)
-
-
-def _waits(progress: Progress, facts: VictimStates, with_notice: tuple[Victim, ...], now: float) -> bool:
-    """Whether a victim that asks for notice has not saved since it was notified, and has time left."""
-    if now >= progress.plan.deadline_seconds:
-        return False
-    return any(facts.saved.get(victim.uid, 0.0) <= progress.notified_seconds for victim in with_notice)
+        return Step(_in(progress, PlanState.NOTIFIED if told else PlanState.CHECKPOINT_WAIT), told)
+    due = tuple(Evict(victim) for victim in staying if victim.left_until_seconds <= now)
+    return Step(_in(progress, PlanState.TERMINATING), due)
 
 
 def _in(progress: Progress, state: PlanState) -> Progress:

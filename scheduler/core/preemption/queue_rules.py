@@ -8,7 +8,7 @@ under its guarantee. Of online pods from koord-prod up only lower priority is, u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from scheduler.core.ledger.queue_book import add
 from scheduler.core.queues.borrowed_share import exact_share
 from scheduler.core.queues.headroom import Quota, Shortage
 from scheduler.core.queues.policy import FairPreemption
+from scheduler.core.queues.reclaimable import Reclaim
 
 Removed = Mapping[str, Mapping[Cell, int]]
 """By queue, what its work no longer takes."""
@@ -71,14 +72,34 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
 
     def why_not(self, victim_queue: str) -> str:
         """Why nothing of another queue may be taken back; empty where something may."""
+        with self.quota.as_if_gone(self.before):
+            return self._why_not(victim_queue, self.quota.reclaim(self.own, self.asks, self.contested))
+
+    def open_to_it(self, queues: Iterable[str]) -> list[bool]:
+        """Of each queue, whether it is another from which something may be taken back."""
+        with self.quota.as_if_gone(self.before):
+            asked = self.quota.reclaim(self.own, self.asks, self.contested)
+            names = tuple(queues)
+            pairs = zip(names, self._over(names), strict=True)
+            return [over and self.foreign(name) and not self._why_not(name, asked) for name, over in pairs]
+
+    def _over(self, names: Sequence[str]) -> Sequence[bool]:
+        """Whether each queue may have anything to lose: most have no more than they are entitled to."""
+        if self._may_borrow:
+            return [True for _ in names]
+        by_cell = [self.quota.all_over(names, cell) for cell in self.contested]
+        return by_cell[0] if len(by_cell) == 1 else [any(each) for each in zip(*by_cell, strict=True)]
+
+    def _why_not(self, victim_queue: str, asked: Reclaim) -> str:
         if why := self._barred(victim_queue):
             return why
-        with self.quota.as_if_gone(self.before):
-            why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
-            return "" if why and (self._to_borrow(victim_queue) or self._by_share(victim_queue, {})) else why
+        why = asked.why_not(victim_queue)
+        return "" if why and (self._to_borrow(victim_queue) or self._by_share(victim_queue, {})) else why
 
     def to_borrow(self, victim_queue: str) -> bool:
         """Whether what it would take from that queue is not its own: such work goes by priority alone."""
+        if not self._may_borrow:
+            return False
         with self.quota.as_if_gone(self.before):
             why = self.quota.may_reclaim(self.own, self.asks, victim_queue, self.contested)
             return bool(why) and self._to_borrow(victim_queue) and not self._by_share(victim_queue, {})
@@ -95,9 +116,14 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
             return f"queue {self.own} takes nothing back from its cohort"
         return ""
 
+    @property
+    def _may_borrow(self) -> bool:
+        """Whether its queue lets it evict in order to borrow at all."""
+        return self.words is not None and self.words.borrowing is not VictimPolicy.NEVER
+
     def _to_borrow(self, victim_queue: str) -> bool:
         """Whether its queue lets it evict in order to borrow, and that one borrows as well."""
-        if self.words is None or self.words.borrowing is VictimPolicy.NEVER:
+        if not self._may_borrow:
             return False
         theirs = self.quota.tree.apart(self.own, victim_queue)[1]
         return any(all(self.quota.over(node, cell) for node in theirs) for cell in self.contested)
@@ -123,10 +149,12 @@ class QueueRules(msgspec.Struct, frozen=True, eq=False):
 
     def _by_share(self, victim_queue: str, amounts: Mapping[Cell, int]) -> bool:
         """Whether a queue that has more than it is entitled to may take these amounts from one that has still more."""
+        if not self.strategies:
+            return False
         ours, theirs = self.quota.tree.apart(self.own, victim_queue)
         rules = self.quota.tree.queues.get(victim_queue, Queue()).preemption
         open_to = rules.reclaimable and (not rules.preemptors or not {*ours}.isdisjoint(rules.preemptors))
-        if not self.strategies or not ours or not theirs or not open_to:
+        if not ours or not theirs or not open_to:
             return False
         if not any(self.quota.over(victim_queue, cell) for cell in self.contested):
             return False
@@ -163,6 +191,11 @@ class Losses:
             self._count(queue, own, 1)
             done.append(queue)
         return True
+
+    def take(self, amounts: Removed) -> None:
+        """They lose this, whether they may or not."""
+        for queue, own in amounts.items():
+            self._count(queue, own, 1)
 
     def give_back(self, amounts: Removed) -> None:
         """They have not lost this after all."""

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
 
 from model.queue import Cell
 from scheduler.core.ledger.queue_book import add, cells_of
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.queue_rules import QueueRules, Removed, joined
-from scheduler.core.preemption.victim_groups import VictimGroup, put_back_first
+from scheduler.core.preemption.victim_groups import (
+    VictimGroup,
+    least_important_first,
+    most_important_first,
+    one_by_one,
+    put_back_first,
+)
 from scheduler.core.queues.headroom import Shortage
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """Victims that go together, and what queues lose by it; `whole`: what had been left of their gang."""
+
+    group: VictimGroup
+    removed: Removed
+    whole: bool
 
 
 class QuotaVictims:
@@ -30,14 +47,19 @@ class QuotaVictims:
         return not self._rules.short(self._removed(chosen))
 
     def cheapest(self) -> frozenset[int] | None:
-        """The cheapest whose going is enough, each needed; None where not even all are enough."""
-        taken: list[tuple[VictimGroup, Removed]] = []
+        """The cheapest whose going is enough, each needed; None where not even all are enough.
+
+        Of a gang that goes whole what it can spare has been taken before: then the rest follows.
+        """
+        taken: list[_Taken] = []
+        going: set[int] = set()
         others: dict[str, dict[Cell, int]] = {}
         with self._rules.losing() as books:
             lacking = self._lack(books.lacking({}))
-            for group in reversed(put_back_first(range(len(self._costs.victims)), self._costs)):
+            for whole, group in self._cheapest_first():
                 if not lacking:
                     break
+                group = tuple(index for index in group if index not in going)
                 removed = self._removed(group)
                 foreign = self._foreign(removed)
                 own = joined(others, {queue: removed[queue] for queue in removed if queue not in foreign})
@@ -45,25 +67,45 @@ class QuotaVictims:
                     continue
                 left = self._lack(books.lacking(own))
                 if left < lacking:
-                    taken.append((group, removed))
+                    taken.append(_Taken(group, removed, whole))
+                    going.update(group)
                     lacking, others = left, own
                 else:
                     books.give_back(foreign)
         return None if lacking else self._needed(taken)
 
-    def _needed(self, taken: list[tuple[VictimGroup, Removed]]) -> frozenset[int]:
-        """Without those that the others make needless, the dearest given back first."""
-        going: dict[str, dict[Cell, int]] = {}
-        for _, removed in taken:
-            going = joined(going, removed)
-        needed = []
-        for group, removed in reversed(taken):
-            without = joined(going, _negative(removed))
-            if self._rules.short(without):
-                needed.append(group)
-            else:
-                going = without
-        return frozenset(index for group in needed for index in group)
+    def _cheapest_first(self) -> Iterator[tuple[bool, VictimGroup]]:
+        """Pods that may go by themselves and gangs that may go whole, with whether it is such a gang.
+
+        As a rule a few are enough, of thousands of single pods.
+        """
+        victims, every = self._costs.victims, np.arange(len(self._costs.victims))
+        singles = one_by_one(every, self._costs)
+        gangs = np.unique(victims.gangs[victims.gangs >= 0])
+        whole, violating = gangs[victims.whole[gangs]], self._costs.violating(every.tolist())
+        if not len(whole) and not violating:
+            yield from ((False, (index,)) for index in least_important_first(singles, self._costs))
+            return
+        groups: list[VictimGroup] = [(index,) for index in singles.tolist()]
+        groups += [victims.members(gang) for gang in whole.tolist()]
+        ordered = most_important_first(groups, violating, self._costs)
+        yield from ((victims.gangs[group[0]] >= 0 and len(group) > 1, group) for group in reversed(ordered))
+
+    def _needed(self, taken: list[_Taken]) -> frozenset[int]:
+        """Without those that the others make needless, the dearest given back first; gangs that go whole stay whole."""
+        needed: list[int] = []
+        whole: set[int] = set()
+        with self._rules.losing() as books:
+            for each in taken:
+                books.take(each.removed)
+            for each in reversed(taken):
+                gang = int(self._costs.victims.gangs[each.group[0]])
+                books.give_back(each.removed)
+                if gang in whole or books.lacking({}):
+                    books.take(each.removed)
+                    needed += each.group
+                    whole |= {gang} if each.whole else set()
+        return frozenset(needed)
 
     def _removed(self, chosen: Iterable[int]) -> dict[str, dict[Cell, int]]:
         found: dict[str, dict[Cell, int]] = {}
@@ -79,7 +121,3 @@ class QuotaVictims:
     def _lack(short: tuple[Shortage, ...]) -> int:
         """How much is lacking in all; 0 where nothing is."""
         return sum(each.asked - each.room for each in short)
-
-
-def _negative(removed: Removed) -> dict[str, dict[Cell, int]]:
-    return {queue: {cell: -amount for cell, amount in amounts.items()} for queue, amounts in removed.items()}

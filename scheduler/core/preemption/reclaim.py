@@ -41,11 +41,11 @@ def verdict(residents: Residents, rules: QueueRules | None, preemptor: Preemptor
         return QueueVerdict(nobody, nobody, nobody)
     if not foreign.any():
         return _by_own_word(QueueVerdict(nobody, nobody, nobody), residents, rules, preemptor)
-    may = np.array([other and not rules.why_not(name) for name, other in zip(names, foreign, strict=True)], bool)
+    may = np.array(rules.open_to_it(names), bool)
     present = residents.rows >= 0
     reclaimable = present & may[residents.queues] & (residents.priorities < SYSTEM_PRIORITY)
     kept = np.asarray(present & foreign[residents.queues] & ~reclaimable)
-    prod = (residents.priorities >= LOWEST_PROD) & ((residents.flags & Flag.BELOW_PROD) == 0)
+    prod = (residents.outer_priorities >= LOWEST_PROD) & ((residents.flags & Flag.BELOW_PROD) == 0)
     found = QueueVerdict(np.asarray(reclaimable), kept, np.asarray(reclaimable & (~prod | rules.reclaims_prod)))
     return _by_own_word(found, residents, rules, preemptor)
 
@@ -84,7 +84,8 @@ def beyond(
 ) -> Mask:
     """Of those that may be taken back the ones that their queues may not lose as well.
 
-    The cheapest jobs of a queue are counted first: lower priority, then younger. A gang without surplus counts whole.
+    The cheapest jobs of a queue are counted first: lower priority, then younger. A gang without surplus counts whole,
+    as do those of another that it does not go on without.
     """
     out = np.zeros(len(reclaimed), bool)
     if rules is None:
@@ -114,7 +115,8 @@ def _units(residents: Residents, slots: list[int], gangs: Mapping[WorkloadId, Ga
     for slot in slots:
         job = residents.subject_names[residents.subjects[slot]]
         facts = gangs.get(job)
-        jobs.setdefault(slot if facts is None or facts.surplus else job, []).append(slot)
+        needed = bool(residents.flags[slot] & Flag.MINIMUM_MEMBER)
+        jobs.setdefault(slot if facts is None or (facts.surplus and not needed) else job, []).append(slot)
     return sorted(jobs.values(), key=lambda unit: _price(residents, unit))
 
 

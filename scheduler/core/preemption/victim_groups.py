@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 from math import fsum
 from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.core.preemption.costs import VictimCosts
+from scheduler.core.preemption.costs import GANG, VictimCosts
 from scheduler.core.snapshot.snapshot import Amounts
 
 VictimGroup: TypeAlias = tuple[int, ...]
@@ -28,7 +29,7 @@ def groups_of(chosen: Iterable[int], costs: VictimCosts) -> list[VictimGroup]:
         else:
             members.setdefault(gang, []).append(index)
     for gang, own in members.items():
-        if len(own) <= int(victims.surplus[gang]):
+        if len(own) <= int(victims.surplus[gang]) and victims.alone[own].all():
             singles.extend((index,) for index in own)
         else:
             singles.append(tuple(own))
@@ -39,11 +40,14 @@ def spread_to_gangs(chosen: Iterable[int], pool: Amounts, costs: VictimCosts) ->
     """With all of a gang that cannot lose what is chosen of it; with none of it where a member is not in the pool."""
     victims = costs.victims
     found = set(chosen)
-    gangs = victims.gangs[list(found)]
+    every = list(found)
+    gangs = victims.gangs[every]
     going = np.bincount(gangs[gangs >= 0], minlength=len(victims.surplus))
     inside = np.zeros(len(victims), bool)
     inside[pool] = True
-    for gang in np.flatnonzero(going > victims.surplus).tolist():
+    together = going > victims.surplus
+    together[gangs[~victims.alone[every]]] = True
+    for gang in np.flatnonzero(together).tolist():
         members = victims.members(gang)
         if victims.whole[gang] and inside[list(members)].all():
             found.update(members)
@@ -74,29 +78,49 @@ def _surplus(members: Amounts, costs: VictimCosts) -> Amounts:
 def put_back_first(chosen: Iterable[int], costs: VictimCosts) -> list[VictimGroup]:
     """In the order in which they are spared: those that break a budget first, then the most important."""
     chosen = list(chosen)
-    violating = costs.violating(chosen)
-    groups = groups_of(chosen, costs)
+    return most_important_first(groups_of(chosen, costs), costs.violating(chosen), costs)
+
+
+def most_important_first(
+    groups: list[VictimGroup], violating: Collection[int], costs: VictimCosts
+) -> list[VictimGroup]:
+    """Those of `violating`, which break a budget, before all others."""
     order = _importances(groups, costs)
     alike = Counter(order)
     ranked = [
-        (not violating.isdisjoint(group), *importance, _names(group, costs) if alike[importance] > 1 else ())
+        (any(index in violating for index in group), *importance, _names(group, costs) if alike[importance] > 1 else ())
         for group, importance in zip(groups, order, strict=True)
     ]
     return [groups[at] for at in sorted(range(len(groups)), key=ranked.__getitem__, reverse=True)]
 
 
-def _importances(groups: list[VictimGroup], costs: VictimCosts) -> list[tuple[int, bool, int, float]]:
-    """Higher rank, members before lone pods, larger gangs, more to lose."""
+def least_important_first(singles: Amounts, costs: VictimCosts) -> Iterator[int]:
+    """Pods that go by themselves and break no budget, in the order of `most_important_first` from its end.
+
+    Names are looked at where they are reached: of thousands the first few are wanted as a rule.
+    """
+    ranks, lost = map(np.array, costs.weight(singles.tolist()))
+    order = np.lexsort((lost, costs.kinds[singles], ranks))
+    keys = (ranks[order], costs.kinds[singles[order]], lost[order])
+    other = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    ordered: list[int] = singles[order].tolist()
+    for begin, end in pairwise([0, *(np.flatnonzero(other) + 1).tolist(), len(ordered)]):
+        alike = ordered[begin:end]
+        yield from sorted(alike, key=costs.key) if len(alike) > 1 else alike
+
+
+def _importances(groups: list[VictimGroup], costs: VictimCosts) -> list[tuple[int, int, int, float]]:
+    """Higher rank, gangs before lone pods and these before what a gang can spare, larger gangs, more to lose."""
     every = [index for group in groups for index in group]
     ranks, lost = costs.weight(every)
-    member = (costs.victims.gangs[[group[0] for group in groups]] >= 0).tolist()
+    kinds: list[int] = costs.kinds[[group[0] for group in groups]].tolist()
     found, start = [], 0
-    for group, inside in zip(groups, member, strict=True):
+    for group, kind in zip(groups, kinds, strict=True):
         if len(group) == 1:
-            found.append((ranks[start], inside, 1, lost[start]))
+            found.append((ranks[start], kind, 1, lost[start]))
         else:
             own = slice(start, start + len(group))
-            found.append((max(ranks[own]), inside, len(group), fsum(lost[own])))
+            found.append((max(ranks[own]), GANG, len(group), fsum(lost[own])))
         start += len(group)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -39,14 +40,14 @@ class WeightSums(msgspec.Struct, frozen=True, eq=False):
         return self.sums[level].copy() if int(self.level_of[indexes].max()) <= level else None
 
 
-class Victims(msgspec.Struct, frozen=True, eq=False):
+class Victims(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One entry a legal victim: its slot, row and what it frees of the demanded columns.
 
     `ranks` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
     `weights` is the rank at which it can go: its own, or where it goes with its gang the highest in that gang.
     `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may be evicted by themselves, at most
-    `surplus[gang]` of them; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang after gang, those
-    of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free level by level.
+    `surplus[gang]` of them, which ends no job; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang
+    after gang, those of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free by level.
     """
 
     slots: Amounts
@@ -64,6 +65,11 @@ class Victims(msgspec.Struct, frozen=True, eq=False):
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    @cached_property
+    def spare(self) -> Mask:
+        """Members that their gangs may do without."""
+        return np.asarray(self.alone & (self.gangs >= 0))
 
     def members(self, gang: int) -> tuple[int, ...]:
         """The members that may be evicted, ascending."""
@@ -90,11 +96,11 @@ def victims_of(
     known = _Gangs(*stored(gangs).arrays(residents))
     present = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) == 0) & known.known[residents.subjects]
     whole = known.known & (_numbers(residents, present) == _numbers(residents, legal & present))
-    stuck = known.known & ~whole & (known.surplus == 0)
-    slots = np.flatnonzero(legal & ~stuck[residents.subjects])
+    needed = (residents.flags & Flag.MINIMUM_MEMBER) != 0
+    together = known.known[residents.subjects] & ((known.surplus[residents.subjects] == 0) | needed)
+    slots = np.flatnonzero(legal & ~(together & ~whole[residents.subjects]))
     subjects = residents.subjects[slots].astype(np.int64)
-    member = known.known[subjects]
-    alone = ~member | (known.surplus[subjects] > 0)
+    member, alone = known.known[subjects], ~together[slots]
     own = np.where(member, subjects, -1)
     rows = residents.rows[slots].astype(np.int64)
     by_gang = sorted_by(rows, np.flatnonzero(member))
@@ -164,5 +170,8 @@ def _ranks(priorities: Amounts, outside: Mask) -> Amounts:
 def _weights(ranks: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:
     """Each member that only goes with its gang weighs as the highest of it."""
     peaks = np.full(number, np.iinfo(np.int64).min)
-    np.maximum.at(peaks, subjects[~alone], ranks[~alone])
+    mixed = np.zeros(number, bool)
+    mixed[subjects[~alone]] = True
+    inside = mixed[subjects]
+    np.maximum.at(peaks, subjects[inside], ranks[inside])
     return np.asarray(np.where(alone, ranks, peaks[subjects]))

@@ -74,6 +74,10 @@ class Attempts:
             group = _group_of(self._ready[subject])
             self._passed_over[group] = self._passed_over.pop(group)
 
+    def join(self, candidates: Iterable[Candidate]) -> None:
+        """These are ready as well."""
+        self._ready.update((candidate.subject, candidate) for candidate in candidates)
+
     @property
     def spent(self) -> bool:
         """Whether nobody else is tried in this turn."""
@@ -102,14 +106,16 @@ class Attempts:
     def looked_at(self, candidate: Candidate, *, tried: bool, questions: int = 0) -> None:
         """It had its turn, which counts where it was tried; so do many questions about what queues may lose for it."""
         subject = candidate.subject
-        self._tried[candidate.governed_by] += 1
+        if self._heads is not None:
+            self._tried[candidate.governed_by] += 1
         self._left -= questions // _QUESTIONS
         if tried and subject not in self._due:
             self._left -= _attempts_of(candidate)
         self._due.discard(subject)
         if subject not in self._postponed:
             self._ready.pop(subject, None)
-            self._passed_over.get(_group_of(candidate), {}).pop(subject, None)
+            if self._passed_over:
+                self._passed_over.get(_group_of(candidate), {}).pop(subject, None)
 
     def end(self) -> bool:
         """Who was ready and had no turn is passed over; whether there is anybody."""

@@ -10,6 +10,7 @@ stay bounded, as each needs its news; the back-off guards against failures that 
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Annotated
 
 import msgspec
@@ -56,15 +57,29 @@ def park(
     return Parked(attempts, now, now + delay_seconds(attempts, policy), woken, need)
 
 
-def wake(parked: Parked, news: News | None = None) -> Parked:
-    """Something may help: the back-off holds, unless `news` is about the very thing that kept the workload out."""
-    if news is None or parked.need is None:
-        return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
-    if not parked.need.served_by(news):
+class Served(Enum):
+    """Whether news is a reason to try again, after the back-off or at once."""
+
+    NOT = auto()
+    LATER = auto()
+    AT_ONCE = auto()
+
+
+def served_by(need: Need | None, news: News | None) -> Served:
+    """The back-off holds, unless `news` is about the very thing that kept a workload out."""
+    if news is None or need is None:
+        return Served.LATER
+    if need.ended_by(news):
+        return Served.AT_ONCE
+    return Served.LATER if need.served_by(news) else Served.NOT
+
+
+def wake(parked: Parked, served: Served = Served.LATER) -> Parked:
+    """Something may help: the back-off holds, or has passed."""
+    not_before = parked.since_seconds if served is Served.AT_ONCE else parked.not_before_seconds
+    if served is Served.NOT or (parked.woken and parked.not_before_seconds == not_before):
         return parked
-    if not parked.need.ended_by(news):
-        return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
-    return msgspec.structs.replace(parked, woken=True, not_before_seconds=parked.since_seconds)
+    return Parked(parked.attempts, parked.since_seconds, not_before, True, parked.need)
 
 
 def due_seconds(parked: Parked, policy: BackoffPolicy) -> float:

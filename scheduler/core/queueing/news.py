@@ -15,6 +15,7 @@ from model.node import Node
 from model.resources import PODS
 from scheduler.core.filters.fit import FitReport
 from scheduler.core.ledger.charge import Charge
+from scheduler.core.queues.headroom import BookVersion
 from scheduler.core.snapshot.podclass import PodClass
 
 _INSUFFICIENT = "Insufficient "
@@ -91,11 +92,14 @@ class News(msgspec.Struct, frozen=True):
 class Need(msgspec.Struct, frozen=True):
     """What may help a parked workload: news of one of these kinds, one of `resources` becoming free, or a node that
     has more of one. `least` is what a member of it asks for at least, None where nodes are not what it lacks.
+    `version` is that of the books by which alone its queue refused it: while they stand, what becomes free elsewhere
+    is no help.
     """
 
     kinds: NewsKind
     resources: frozenset[str] = frozenset()
     least: Mapping[str, int] | None = None
+    version: BookVersion | None = None
 
     def served_by(self, news: News) -> bool:
         """Whether the news is a reason to try again."""

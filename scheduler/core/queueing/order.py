@@ -23,7 +23,7 @@ from msgspec import Meta
 from model.queue import QueueOrder
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.queueing.bracket import BorrowsOf, Bracket, Head, HeadKey, Node, Revision, ShareOf
+from scheduler.core.queueing.bracket import BorrowsOf, Bracket, Head, HeadKey, Joining, Node, Revision, ShareOf, join
 from scheduler.core.queues.tree import QueueTree, tree_of
 
 __all__ = ["NO_AGEING", "AgeingPolicy", "HeadKey", "Ranking", "Tournament", "in_order"]
@@ -99,20 +99,23 @@ class Ranking(msgspec.Struct, frozen=True):
 class Tournament(msgspec.Struct):
     """What the order depends on besides the workloads and their ranking.
 
-    `share_of`: a queue's weighted dominant share, inner queues included. `borrows_of`: whether a queue, leaf or inner,
-    would borrow for this workload. Both are read again for the queues on the path of each workload that was yielded,
-    since placing it changes them; those of others only rise within a turn, and are read again when their turn comes.
+    `share_of`: a queue's weighted dominant share, inner queues included. `borrows_of`: of each queue, leaf or inner,
+    that may borrow, whether it would for this workload. Both are read again for the queues on the path of each workload
+    that was yielded, since placing it changes them; those of others only rise within a turn, and are read again when
+    their turn comes.
     `stopped`: queues that yield no more in this turn; whoever takes the workloads adds to it, as to a queue of order
     StrictFIFO whose head does not fit. `revision` tells whether either has changed at all, where that is known.
+    Whoever takes the workloads adds to `joining` what waits in the queue of the one taken, as well.
     `arranged` gives what waits in a queue, the next one last, in another order, where it is not by its key alone.
     """
 
     share_of: ShareOf
     tree: QueueTree = msgspec.field(default_factory=lambda: tree_of(()))
-    borrows_of: BorrowsOf | None = None
+    borrows_of: BorrowsOf = {}
     stopped: set[str] = msgspec.field(default_factory=set)
     revision: Revision | None = None
     arranged: Callable[[str, list[Head]], list[Head]] | None = None
+    joining: Joining = msgspec.field(default_factory=dict)
 
     def strict(self, queue: str) -> bool:
         """Whether the queue goes by time alone; one that counts by flavours, Kueue's, goes by priority first."""
@@ -121,7 +124,7 @@ class Tournament(msgspec.Struct):
 
     def bracket(self, leaves: Sequence[Node]) -> Bracket:
         """It begins at this moment, with those that have something to yield."""
-        return Bracket(self.tree, leaves, self.share_of, self.borrows_of, self.stopped)
+        return Bracket(self.tree, leaves, self.share_of, self.borrows_of, self.stopped, self.revision, self.joining)
 
 
 def in_order(
@@ -136,13 +139,13 @@ def in_order(
     """
     ranking = ranking if isinstance(ranking, Ranking) else Ranking(ranking)
     tournament = tournament if isinstance(tournament, Tournament) else Tournament(tournament)
-    leaves, revision, merge = _leaves(candidates, tournament, ranking), tournament.revision, False
+    leaves, merge = _leaves(candidates, tournament, ranking), False
     while len(leaves) > 1:
         bracket = tournament.bracket(leaves)
-        yield from bracket.merged(revision) if merge and revision else bracket.run(patient=revision is None)
+        yield from bracket.merged() if merge else bracket.run()
         leaves, merge = [leaf for leaf in leaves if leaf.heads and leaf.name not in tournament.stopped], not merge
     for leaf in leaves:
-        yield from _alone(leaf, tournament.stopped)
+        yield from _alone(leaf, tournament)
 
 
 def _leaves(candidates: Iterable[Candidate], tournament: Tournament, ranking: Ranking) -> list[Node]:
@@ -162,7 +165,8 @@ def _by_time(head: Head) -> tuple[float, str]:
     return head[0][3:]
 
 
-def _alone(leaf: Node, stopped: Collection[str]) -> Iterator[Candidate]:
+def _alone(leaf: Node, tournament: Tournament) -> Iterator[Candidate]:
     heads = leaf.heads
-    while heads and leaf.name not in stopped:
+    while heads and leaf.name not in tournament.stopped:
         yield heads.pop()[1]
+        join(leaf, tournament.joining)

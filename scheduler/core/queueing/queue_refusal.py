@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 import msgspec
 
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount as shown
-from model.queue import Cell
+from model.queue import ROOT_QUEUE, Cell
 from model.reason import Reason
 from model.resources import CPU
 from scheduler.core.gangs.assembly import Candidate
@@ -19,6 +22,8 @@ from scheduler.core.queues.headroom import (
     GUARANTEES_OF_OTHERS,
     LENDERS,
     MAXIMUM,
+    BookVersion,
+    Quota,
     Shortage,
 )
 
@@ -30,22 +35,32 @@ _BOUNDS = {
     GUARANTEES_OF_OTHERS: "the rest is kept for other queues",
     CAPACITY: "that is what the cluster has for queues",
 }
-_BY_OTHER_JOBS = (Reason.QUEUE_FULL, Reason.QUEUE_ORDER)
+_OTHER_JOBS = Need(NewsKind.QUEUES | NewsKind.JOBS | NewsKind.PODS | NewsKind.PLACED)
+_BY_OTHER_JOBS = (Reason.QUEUE_FULL, Reason.QUEUE_ORDER, Reason.WAITING_FOR_PODS_READY)
 
 
 class QueueRefusal(msgspec.Struct, frozen=True):
-    """`short` is what its queue lacks, empty where it is not a matter of amounts."""
+    """`short` is what its queue lacks, empty where it is not a matter of amounts; `version` is that of the books, where
+    nothing else decides.
+    """
 
     reason: Reason
     detail: str
     short: tuple[Shortage, ...] = ()
+    version: BookVersion | None = None
 
     @property
     def need(self) -> Need:
         """What may end it: other queues, an amount of what is lacking, or jobs that start or end."""
         if self.reason in _BY_OTHER_JOBS:
-            return Need(NewsKind.QUEUES | NewsKind.JOBS | NewsKind.PODS | NewsKind.PLACED)
-        return Need(NewsKind.QUEUES | NewsKind.NODE_ADDED, frozenset(each.cell[1] for each in self.short))
+            return _OTHER_JOBS
+        return _amounts(frozenset([each.cell[1] for each in self.short]), self.version)
+
+
+@lru_cache(1024)
+def _amounts(resources: frozenset[str], version: BookVersion | None) -> Need:
+    """One object for all that lack the same: whoever looks at thousands of them looks once."""
+    return Need(NewsKind.QUEUES | NewsKind.NODE_ADDED, resources, version=version)
 
 
 def lacking(queue: str, short: tuple[Shortage, ...], *, ever: bool = False) -> QueueRefusal:
@@ -59,6 +74,16 @@ def lacking(queue: str, short: tuple[Shortage, ...], *, ever: bool = False) -> Q
     else:
         detail = f'queue "{queue}" may have {room} more of {first.cell[1]} now, and {asked} is asked for: {why}'
     return QueueRefusal(Reason.QUOTA_TOO_SMALL if ever else Reason.QUOTA_EXHAUSTED, detail, short)
+
+
+def none_of_it(queue: str) -> QueueRefusal:
+    """A queue that has no more for any of its pods, though it was asked for less than all."""
+    return QueueRefusal(Reason.QUOTA_EXHAUSTED, f'queue "{queue}" may have none of these pods now')
+
+
+def never_enough(quota: Quota, queue: str, asked: Mapping[Cell, int]) -> tuple[Shortage, ...]:
+    """What the queue may never have as queues are written; a cluster, whose own bound is the root's, may grow."""
+    return tuple(each for each in quota.potential_short(queue, asked) if each.node != ROOT_QUEUE)
 
 
 def _of(short: Shortage) -> str:
@@ -81,7 +106,7 @@ def verdict(candidate: Candidate, refusal: QueueRefusal, now: float, preemption:
     return Verdict(candidate.subject, decision, candidate.uids, text)
 
 
-def amounts_of(candidate: Candidate) -> dict[Cell, int]:
+def amounts_of(candidate: Candidate) -> Mapping[Cell, int]:
     """What all its waiting pods ask for together."""
     classes, sets = candidate.classes, candidate.workload.pod_sets
     if len(classes) == len(sets) == 1:

@@ -191,9 +191,9 @@ class Reservations:
         pods = claimed(assignments, working.snapshot.names)
         self._kept[candidate.subject] = _Reserved(candidate, since)
         self._ledger.keep(
-            Claim(_KIND, candidate.subject, workload.priority, pods, candidate.governed_by, spares_online=True)
+            Claim(_KIND, candidate.subject, workload.outer_priority, pods, candidate.governed_by, spares_online=True)
         )
-        return Nominated(candidate.subject, workload.priority, assignments, spares_online=True)
+        return Nominated(candidate.subject, workload.outer_priority, assignments, spares_online=True)
 
     def _claim(self, subject: WorkloadId) -> Claim:
         claim = self._ledger.claim(_KIND, subject)

@@ -16,7 +16,6 @@ from model.flavor.resource_flavor import ResourceFlavor
 from model.pod.affinity import NodeTerm
 from model.pod.spec import Tolerations
 from model.queue import (
-    ROOT_QUEUE,
     Cell,
     FlavorGroup,
     FlavorPreference,
@@ -68,27 +67,6 @@ def assign(asked: FlavorQuestion, pod_sets: Sequence[FlavorRequest]) -> FlavorAs
     return FlavorAssignment(tuple(found))
 
 
-def assign_fewer(asked: FlavorQuestion, pod_sets: Sequence[FlavorRequest]) -> FlavorAssignment | None:
-    """The most pods, at least `min_count` of each set, that fit at once; None where not even the fewest do.
-
-    Sets shrink together, each in proportion to what it may do without (Kueue's partial admission).
-    """
-    spare = [pods.count - (pods.count if pods.min_count is None else pods.min_count) for pods in pod_sets]
-    total = sum(spare)
-    if not total:
-        return None
-    best, low, high = None, 1, total
-    while low <= high:
-        fewer = (low + high) // 2
-        counts = [pods.count - own * fewer // total for pods, own in zip(pod_sets, spare, strict=True)]
-        found = assign(asked, [_of_count(pods, count) for pods, count in zip(pod_sets, counts, strict=True)])
-        if found.mode is FlavorMode.FIT:
-            best, high = found, fewer - 1
-        else:
-            low = fewer + 1
-    return best
-
-
 def flavors_at(
     queue: Queue,
     flavors: Mapping[str, ResourceFlavor],
@@ -116,10 +94,6 @@ def flavors_at(
 
 def _is_at(flavor: ResourceFlavor, labels: Mapping[str, str] | None) -> bool:
     return labels is None or flavor.node_labels.items() <= labels.items()
-
-
-def _of_count(pods: FlavorRequest, count: int) -> FlavorRequest:
-    return msgspec.structs.replace(pods, count=count)
 
 
 def _assign(asked: FlavorQuestion, pods: FlavorRequest, taken: Mapping[Cell, int]) -> PodSetFlavors:
@@ -261,29 +235,14 @@ def _by_eviction(asked: FlavorQuestion, rules: QueuePreemption, cell: Cell, amou
     quota, queue = asked.quota, asked.queue
     own = quota.own(queue, cell)
     within = own is None or quota.used(queue, cell) + amount <= own
-    if rules.reclaim is not VictimPolicy.NEVER and within and _borrowers(quota, queue, cell):
+    if rules.reclaim is not VictimPolicy.NEVER and within and quota.others_borrow(queue, cell):
         return FlavorMode.RECLAIM
     if rules.within is not VictimPolicy.NEVER and quota.used(queue, cell):
         return FlavorMode.PREEMPT
     to_borrow = rules.borrowing is not VictimPolicy.NEVER or (asked.fair and rules.reclaim is not VictimPolicy.NEVER)
-    if to_borrow and _borrowers(quota, queue, cell):
+    if to_borrow and quota.others_borrow(queue, cell):
         return FlavorMode.PREEMPT
     return FlavorMode.NO_CANDIDATES
-
-
-def _borrowers(quota: Quota, queue: str, cell: Cell) -> bool:
-    """Whether a queue of the same tree has more of the cell than is its own."""
-    tree = quota.tree
-    top = tree.path(queue)[-2] if len(tree.path(queue)) > 1 else ROOT_QUEUE
-    waiting = [top]
-    while waiting:
-        node = waiting.pop()
-        below = tree.children.get(node, ())
-        waiting.extend(below)
-        own = quota.own(node, cell)
-        if not below and node != queue and own is not None and quota.used(node, cell) > own:
-            return True
-    return False
 
 
 def _rank(offer: _Offer, rules: Fungibility) -> tuple[int, int, int]:

@@ -2,7 +2,8 @@
 
 One picture of a turn answers whether work is admitted, borrows, reclaims and why not, all from the same books:
 
-- gone(n) = max(used(n), kept(n), own work + Σ gone(children)): what is gone from its parent's view;
+- gone(n) = max(used(n), kept(n), own work + Σ gone(children)): what is gone from its parent's view; where all that is
+  kept is more than there is, kept(n) is the queue's part of that;
 - room(root) = the capacity; room(n) = min(maximum, nominal + borrowing limit, lenders, room(parent) − gone(siblings));
 - headroom(n) = room(n) − used(n), negative where quota was cut below use.
 
@@ -11,7 +12,7 @@ Every question costs the depth of the tree times the cells that it names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 import msgspec
@@ -20,7 +21,7 @@ from model.queue import NO_FLAVOR, ROOT_QUEUE, Cell, CellStanding
 from scheduler.core.queues.book import Balance, Book, Claim
 from scheduler.core.queues.dominance import Dominance
 from scheduler.core.queues.lending import Holding, Lending, lending
-from scheduler.core.queues.reclaimable import may_lose, why_not_reclaim
+from scheduler.core.queues.reclaimable import Reclaim, may_lose
 from scheduler.core.queues.shares import (
     PLAIN_RULES,
     Amounts,
@@ -65,13 +66,25 @@ class Shortage(msgspec.Struct, frozen=True, gc=False):
     room: int
 
 
+class BookVersion(msgspec.Struct, frozen=True, gc=False):
+    """What a top queue and those below it use: another `number` once any of it is another.
+
+    `book` tells apart books that were begun one after the other.
+    """
+
+    top: str
+    number: int
+    book: int = 0
+
+
 class Quota:
     """The books of one turn: the tree, what there is, what is used and what is due.
 
     `capacity`: a cell that it lacks is not bounded at the root. `cells` are those that are counted, None: all; others
     are bounded by nobody, and a pod may name thousands. `use` is what is used and nominated, that of queues
     below included; it is copied, and changes by `charge` alone. `shares` are those of `fair_shares`. `revision` is
-    another number after each change of `capacity` or of what is used.
+    another number after each change of `capacity` or of what is used, and the same one again where what was taken as
+    gone for a question is back. `number` is that of the book among all that were begun.
     """
 
     def __init__(
@@ -82,18 +95,25 @@ class Quota:
         self.shares = shares
         self.rules = rules
         self.levels: int | None = None
-        self.cells: Collection[Cell] | None = None
-        self.revision = 0
+        self.cells: Set[Cell] | None = None
+        self.revision = self._revisions = 0
+        self.number = 0
+        self._changes: dict[str, int] = {}
+        self._asking = 0
         self._use: dict[Cell, dict[str, int]] = {}
         for name, amounts in use.items():
             for cell, amount in amounts.items():
                 self._use.setdefault(cell, {})[name] = amount
         self._books: dict[Cell, Book] = {}
+        self._balances: dict[str, tuple[dict[Cell, Balance], tuple[str, ...]]] = {}
         self._idle: dict[Cell, Book] = {}
         self._guaranteed: dict[Cell, dict[str, int]] = {}
         self._entitled: dict[Cell, dict[str, int]] = {}
         self._lending: dict[Cell, Lending] = {}
+        self._borrowers: dict[tuple[str, Cell], set[str]] = {}
+        self._charged: set[str] = set()
         self.dominance = Dominance(tree, self._use, self._book)
+        self._shared = capacity
         self.dominance.renew(capacity)
         self._choosy = {name: set(queue.lenders) for name, queue in tree.queues.items() if queue.lenders}
 
@@ -102,14 +122,29 @@ class Quota:
         self.capacity = capacity
         self._entitled.clear()
         self._lending.clear()
-        self.dominance.renew(capacity if shared is None else shared)
-        self.revision += 1
+        self._borrowers.clear()
+        for books in (self._books, self._idle):
+            for cell, book in books.items():
+                book.bound(capacity.get(cell))
+        self._shared = capacity if shared is None else shared
+        self.dominance.renew(self._shared)
+        self._revise()
+
+    def copy(self) -> Quota:
+        """The books as they are, to be charged apart."""
+        cells = tuple(self._use)
+        nodes = (ROOT_QUEUE, *self.tree.top_down)
+        use = {node: {cell: amount for cell in cells if (amount := self.used(node, cell))} for node in nodes}
+        found = Quota(self.tree, self.capacity, use, self.shares, self.rules)
+        found.levels, found.cells = self.levels, self.cells
+        found.renew(self.capacity, self._shared)
+        return found
 
     # what is
 
     def counted(self, amounts: Amounts) -> Amounts:
         """Those of cells that are counted."""
-        if self.cells is None:
+        if self.cells is None or amounts.keys() <= self.cells:
             return amounts
         return {cell: amount for cell, amount in amounts.items() if cell in self.cells}
 
@@ -154,6 +189,13 @@ class Quota:
         """Each node of the queue's path but the root, as if the queue had so much more."""
         return self._book(cell).after(self.tree.path(queue), amount)
 
+    def all_over(self, nodes: Iterable[str], cell: Cell) -> list[bool]:
+        """Of each node, whether it is `over`: for those who ask about thousands."""
+        if self.entitled(ROOT_QUEUE, cell) is None:
+            return [False for _ in nodes]
+        book, entitled = self._book(cell), self._entitled[cell]
+        return [book.of(node).gone > entitled.get(node, 0) for node in nodes]
+
     def over(self, node: str, cell: Cell) -> bool:
         """Whether it holds more than it is entitled to: the one comparison of reclaim."""
         return self.exceeds(node, cell, self.held(node, cell))
@@ -181,20 +223,66 @@ class Quota:
             self._lending[cell] = lending(self.tree, self._holdings(cell))
         return self._lending[cell]
 
+    def others_borrow(self, queue: str, cell: Cell) -> bool:
+        """Whether another queue of the same tree has more of the cell than is its own."""
+        top = _top(self.tree.path(queue))
+        self._count_borrowers()
+        found = self._borrowers.get((top, cell))
+        if found is None:
+            found = self._borrowers[top, cell] = {leaf for leaf in self._leaves(top) if self._borrows(leaf, cell)}
+        return len(found) > (queue in found)
+
+    def _count_borrowers(self) -> None:
+        """Those that were charged since the last question may borrow now, or no more."""
+        for queue in self._charged if self._borrowers else ():
+            top = _top(self.tree.path(queue))
+            for (known, cell), found in self._borrowers.items():
+                if known == top and queue not in self.tree.children:
+                    (found.add if self._borrows(queue, cell) else found.discard)(queue)
+        self._charged.clear()
+
+    def _leaves(self, top: str) -> Iterator[str]:
+        waiting = [top]
+        while waiting:
+            node = waiting.pop()
+            below = self.tree.children.get(node, ())
+            waiting.extend(below)
+            if not below:
+                yield node
+
+    def _borrows(self, node: str, cell: Cell) -> bool:
+        own = self.own(node, cell)
+        return own is not None and self.used(node, cell) > own
+
     # what may be
 
     def charge(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
         """Add the amounts along the queue's path, or take them off with `sign` −1."""
-        path = self.tree.path(queue)
-        for cell, amount in self.counted(amounts).items():
-            if amount:
-                self._book(cell).charge(path, sign * amount)
-                self._lending.pop(cell, None)
+        balances, path = self._balances.get(queue) or self._known(queue)
+        for cell, amount in amounts.items():
+            if amount and (own := balances.get(cell) or self._counted(queue, cell)):
+                own.charge(sign * amount)
                 if cell not in self._use:
                     self._use[cell] = {}
                     self.dominance.add(cell)
+        if self._lending:
+            self._lending.clear()
+        self._charged.add(queue)
         self.dominance.charged(path)
-        self.revision += 1
+        self._revisions += 1  # as `_revise` does, at the cost of no call
+        self.revision = self._revisions
+        if not self._asking:
+            self._changes[_top(path)] = self._revisions
+
+    def _revise(self) -> None:
+        """No number is given twice: what is remembered by one of a block's is of no use after it."""
+        self._revisions += 1
+        self.revision = self._revisions
+
+    def version(self, queue: str) -> BookVersion:
+        """Of what the queue and its relatives use; what is taken as gone for a question is no change."""
+        top = _top(self.tree.path(queue))
+        return BookVersion(top, self._changes.get(top, 0), self.number)
 
     def headroom(self, queue: str, cell: Cell) -> Headroom:
         """How much more the queue may have at this moment."""
@@ -216,10 +304,25 @@ class Quota:
         if without:
             with self.as_if_gone(without):
                 return self.short(queue, amounts)
-        amounts = self.counted(amounts)
-        if self._fit(self.tree.path(queue), amounts):
+        if self.fits(queue, amounts):
             return ()
+        amounts = self.counted(amounts)
         return _shortages(amounts, [self.headroom(queue, cell) for cell in _asked(amounts)])
+
+    def fits(self, queue: str, amounts: Amounts) -> bool:
+        """Whether `headroom` has so much, without a word on what binds; most work fits."""
+        if self._choosy and not self._choosy.keys().isdisjoint(self.tree.path(queue)):
+            counted = self.counted(amounts).items()
+            rooms = ((self.headroom(queue, cell).amount, asked) for cell, asked in counted if asked > 0)
+            return all(room is None or asked <= room for room, asked in rooms)
+        balances, _ = self._balances.get(queue) or self._known(queue)
+        for cell, asked in amounts.items():
+            own = balances.get(cell) or self._counted(queue, cell)
+            if own is None or asked <= 0 or asked + own.root.spent <= own.until:
+                continue
+            if not own.fits(asked):
+                return False
+        return True
 
     def potential_short(self, queue: str, amounts: Amounts) -> tuple[Shortage, ...]:
         """The cells of which the queue may never have so much, whatever ends; empty: it may fit one day."""
@@ -244,8 +347,13 @@ class Quota:
 
         `cells` are the contested ones, None: those of `contested`.
         """
-        known = self.contested(queue, amounts) if cells is None else cells
-        return why_not_reclaim(self, queue, amounts, victim_queue, known, self.levels)
+        return self.reclaim(queue, amounts, self.contested(queue, amounts) if cells is None else cells).why_not(
+            victim_queue
+        )
+
+    def reclaim(self, queue: str, amounts: Amounts, cells: Collection[Cell]) -> Reclaim:
+        """What work of `queue` that asks for `amounts` may take back while nothing changes; `cells` are contested."""
+        return Reclaim(self, queue, amounts, cells, self.levels)
 
     def may_lose(
         self,
@@ -314,14 +422,28 @@ class Quota:
 
     def _idle_book(self, cell: Cell) -> Book:
         if cell not in self._idle:
-            self._idle[cell] = Book(self.tree, cell, {}, self.rules)
+            self._idle[cell] = Book(self.tree, cell, {}, self.rules, self.capacity.get(cell))
         return self._idle[cell]
 
     def _book(self, cell: Cell) -> Book:
         book = self._books.get(cell)
         if book is None:
-            self._books[cell] = book = Book(self.tree, cell, self._use.get(cell, {}), self.rules)
+            use, capacity = self._use.get(cell, {}), self.capacity.get(cell)
+            self._books[cell] = book = Book(self.tree, cell, use, self.rules, capacity)
         return book
+
+    def _known(self, queue: str) -> tuple[dict[Cell, Balance], tuple[str, ...]]:
+        """The queue's balances and its path, kept from the first question on; none of a queue that nobody wrote."""
+        path = self.tree.path(queue)
+        if queue not in self.tree.queues:
+            return {}, path
+        known = {cell: self._book(cell).known(queue) for cell in self.cells or ()}, path
+        self._balances[queue] = known
+        return known
+
+    def _counted(self, queue: str, cell: Cell) -> Balance | None:
+        """The queue's balance in the cell; None where the cell is not counted."""
+        return self._book(cell).known(queue) if self.cells is None or cell in self.cells else None
 
     def _descend(self, queue: str, cell: Cell, book: Book, idle: bool) -> Headroom:
         capacity = self.capacity.get(cell)
@@ -339,16 +461,6 @@ class Quota:
                 if least.amount is None or left < least.amount or (left == least.amount and least.node != node):
                     least = Headroom(cell, node, left, bound)
         return least
-
-    def _fit(self, path: tuple[str, ...], amounts: Amounts) -> bool:
-        """Whether `headroom` has so much, without a word on what binds; most work fits."""
-        if self._choosy and not self._choosy.keys().isdisjoint(path):
-            rooms = ((self.headroom(path[0], cell).amount, asked) for cell, asked in amounts.items() if asked > 0)
-            return all(room is None or asked <= room for room, asked in rooms)
-        for cell, asked in amounts.items():
-            if asked > 0 and not self._book(cell).fits(path, asked, self.capacity.get(cell)):
-                return False
-        return True
 
     def _bounds(self, node: str, cell: Cell, idle: bool) -> Iterator[tuple[str, int]]:
         queue = self.tree.queues.get(node)
@@ -388,7 +500,11 @@ class Quota:
 
     @contextmanager
     def as_if_gone(self, without: Mapping[str, Amounts]) -> Iterator[None]:
-        """Within the block all is answered as if these amounts of these queues were gone."""
+        """Within the block all is answered as if these amounts of these queues were gone. What else is charged in it is
+        taken off again by its end.
+        """
+        before = self.revision
+        self._asking += 1
         for queue, amounts in without.items():
             self.charge(queue, amounts, -1)
         try:
@@ -396,6 +512,8 @@ class Quota:
         finally:
             for queue, amounts in without.items():
                 self.charge(queue, amounts)
+            self.revision = before
+            self._asking -= 1
 
     def _holdings(self, cell: Cell) -> dict[str, Holding]:
         """What each node has for its own work, an inner one what it gave to no child."""
@@ -410,6 +528,11 @@ class Quota:
             if inside or own > given:
                 found[name] = Holding(inside, max(0, own - given), keeps)
         return found
+
+
+def _top(path: tuple[str, ...]) -> str:
+    """The queue of a path that is right below the root."""
+    return path[-2] if len(path) > 1 else ROOT_QUEUE
 
 
 def _asked(amounts: Amounts) -> tuple[Cell, ...]:

@@ -55,6 +55,13 @@ class QueuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "has still more (Kueue's fairSharing.preemptionStrategies); none: it waits."
         ),
     ] = ()
+    admit_by_quota_alone: Annotated[
+        bool,
+        Meta(
+            description="Admit a job that waits whole as soon as its queue has quota for it, as Kueue does, whether or "
+            "not nodes have room: its pods may wait for that, and its quota is taken meanwhile."
+        ),
+    ] = False
     reclaim_ancestor_levels: Annotated[
         Annotated[int, Meta(ge=0, le=64)] | None,
         Meta(

@@ -44,35 +44,52 @@ class Books(Protocol):
         ...
 
 
-def why_not_reclaim(
-    books: Books,
-    queue: str,
-    amounts: Amounts,
-    victim_queue: str,
-    cells: Collection[Cell],
-    levels: int | None = None,
-) -> str:
-    """Why work of `queue` that asks for `amounts` takes nothing from `victim_queue`; empty where it may.
+class Reclaim:
+    """What one requester may take back, by the books as they stand: `queue` asks for `amounts`, and `cells` are the
+    contested ones.
 
-    `cells` are the contested ones. Compared are the nodes below the lowest ancestor that both share; of the
-    requester's own at most so many `levels` above its queue.
+    Compared are the nodes below the lowest ancestor that both share; of the requester's own at most so many `levels`
+    above its queue, once for all queues on the other side of the same ancestor.
     """
-    ours, theirs = books.tree.apart(queue, victim_queue)
-    if not ours or not theirs:
-        return f'both are of queue "{queue or ROOT_QUEUE}", where priority decides'
-    refused = _refused(books.tree, books.tree.path(queue), theirs)
-    if refused:
-        return refused
-    for cell in sorted(cells):
-        after = books.after(queue, cell, amounts.get(cell, 0))
-        for node in ours if levels is None else ours[: levels + 1]:
-            held = after[node].gone
-            if books.exceeds(node, cell, held):
-                own = books.entitled(node, cell)
-                return f'queue "{node}" would have {held} {_told(cell)}, and may take back no more than {own}'
-    if not over_in(books, theirs, cells):
-        return f'queue "{victim_queue}", or one above it, has no more {_names(cells)} than it is entitled to'
-    return ""
+
+    def __init__(
+        self, books: Books, queue: str, amounts: Amounts, cells: Collection[Cell], levels: int | None = None
+    ) -> None:
+        self._books = books
+        self._queue = queue
+        self._amounts = amounts
+        self._cells = sorted(cells)
+        self._levels = levels
+        self._bounds: dict[tuple[str, ...], str] = {}
+
+    def why_not(self, victim_queue: str) -> str:
+        """Why it takes nothing from `victim_queue`; empty where it may."""
+        tree, queue = self._books.tree, self._queue
+        ours, theirs = tree.apart(queue, victim_queue)
+        if not ours or not theirs:
+            return f'both are of queue "{queue or ROOT_QUEUE}", where priority decides'
+        refused = _refused(tree, tree.path(queue), theirs)
+        if refused:
+            return refused
+        if ours not in self._bounds:
+            self._bounds[ours] = self._bound(ours if self._levels is None else ours[: self._levels + 1])
+        if self._bounds[ours]:
+            return self._bounds[ours]
+        if not over_in(self._books, theirs, self._cells):
+            told = _names(self._cells)
+            return f'queue "{victim_queue}", or one above it, has no more {told} than it is entitled to'
+        return ""
+
+    def _bound(self, nodes: Collection[str]) -> str:
+        """Which of the requester's own nodes would have more than it is entitled to; empty where none would."""
+        for cell in self._cells:
+            after = self._books.after(self._queue, cell, self._amounts.get(cell, 0))
+            for node in nodes:
+                held = after[node].gone
+                if self._books.exceeds(node, cell, held):
+                    own = self._books.entitled(node, cell)
+                    return f'queue "{node}" would have {held} {_told(cell)}, and may take back no more than {own}'
+        return ""
 
 
 def over_in(books: Books, nodes: Collection[str], cells: Collection[Cell]) -> tuple[Cell, ...]:

@@ -104,6 +104,20 @@ def kept(tree: QueueTree, cell: Cell, rules: ShareRules = PLAIN_RULES) -> dict[s
     return _with_children(tree, cell, rules.kept)
 
 
+def within(tree: QueueTree, keeping: Mapping[str, int], capacity: int | None) -> dict[str, int]:
+    """Of what each queue keeps (`kept`) what it can keep: where that is more, at the top, than there is (None: without
+    bound), or below a queue than this one keeps, each has its part of that, rounded down.
+    """
+    found: dict[str, int] = {}
+    for parent in (ROOT_QUEUE, *tree.top_down):
+        names = [name for name in tree.children.get(parent, ()) if name in keeping]
+        together, most = sum(keeping[name] for name in names), found.get(parent, 0)
+        most = (together if capacity is None else capacity) if parent == ROOT_QUEUE else most
+        for name in names:
+            found[name] = keeping[name] if together <= most else keeping[name] * most // together
+    return found
+
+
 def _with_children(tree: QueueTree, cell: Cell, own: Callable[[QuotaCell], int]) -> dict[str, int]:
     found: dict[str, int] = {}
     below: dict[str, int] = {}

@@ -49,9 +49,10 @@ class QueueTree(msgspec.Struct, frozen=True, eq=False):
     def apart(self, one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Both paths below the lowest ancestor that the queues share, which is in neither."""
         ours, theirs = self.path(one), self.path(other)
-        shared = set(theirs)
-        common = next(node for node in ours if node in shared)
-        return ours[: ours.index(common)], theirs[: theirs.index(common)]
+        shared, most = 1, min(len(ours), len(theirs))
+        while shared < most and ours[-shared - 1] == theirs[-shared - 1]:
+            shared += 1
+        return ours[:-shared], theirs[:-shared]
 
 
 def tree_of(queues: Iterable[Queue]) -> QueueTree:

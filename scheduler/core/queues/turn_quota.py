@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Set
 
 from model.queue import Cell
 from scheduler.core.queues.headroom import Quota
@@ -13,11 +13,11 @@ from scheduler.core.queues.tree import QueueTree
 class TurnQuota(Quota):
     """A Quota whose capacity is told each turn; shares are made where somebody asks for them, once a turn.
 
-    `levels` is as `why_not_reclaim` has it, `cells` as Quota has it.
+    `levels` is as `Reclaim` has it, `cells` as Quota has it.
     """
 
     def __init__(
-        self, tree: QueueTree, rules: ShareRules, levels: int | None = None, cells: Collection[Cell] | None = None
+        self, tree: QueueTree, rules: ShareRules, levels: int | None = None, cells: Set[Cell] | None = None
     ) -> None:
         self._make: Callable[[], Shares] = dict
         self._made: Shares | None = None

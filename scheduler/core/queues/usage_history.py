@@ -38,6 +38,12 @@ class UsageHistory:
         self._at = now if self._at is None else max(now, self._at)
         self._used = {name: dict(of) for name, of in use.items()}
 
+    def restore(self, queue: str, average: Mapping[Cell, float], at: float) -> None:
+        """What another process knew of it at that time; it used since what it uses now. After the first observation."""
+        since = max(0.0, (at if self._at is None else self._at) - at)
+        self._averages[queue] = dict(average)
+        self._age_one(queue, 2.0 ** (-since / self._half_life))
+
     def average(self, queue: str) -> Mapping[Cell, float]:
         """Cell → average up to the last observation."""
         return self._averages.get(queue, {})
@@ -56,10 +62,13 @@ class UsageHistory:
 
     def _age(self, kept: float) -> None:
         for name in self._averages.keys() | self._used.keys():
-            before, used = self._averages.get(name, {}), self._used.get(name, {})
-            aged = {
-                cell: used.get(cell, 0) + (before.get(cell, 0.0) - used.get(cell, 0)) * kept
-                for cell in before.keys() | used.keys()
-            }
-            self._averages[name] = {cell: amount for cell, amount in aged.items() if amount > _NOTHING}
+            self._age_one(name, kept)
         self._averages = {name: of for name, of in self._averages.items() if of}
+
+    def _age_one(self, name: str, kept: float) -> None:
+        before, used = self._averages.get(name, {}), self._used.get(name, {})
+        aged = {
+            cell: used.get(cell, 0) + (before.get(cell, 0.0) - used.get(cell, 0)) * kept
+            for cell in before.keys() | used.keys()
+        }
+        self._averages[name] = {cell: amount for cell, amount in aged.items() if amount > _NOTHING}

@@ -21,6 +21,10 @@ class Requester(msgspec.Struct, frozen=True):
     online: bool = False
 
 
+NO_ROW = -1
+"""Of a pod that has quota and no node."""
+
+
 class Assignment(msgspec.Struct, frozen=True, gc=False):
     """One pod on the node of `row`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -76,7 +76,7 @@ NO_INTERPOD = InterPod()
 UNSCORED = Estimate()
 
 
-class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
+class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True, dict=True):
     """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`.
 
     `cpus` are whole ones of its own, None where it shares them. `flavors` are pairs of a resource and the flavour that
@@ -90,12 +90,18 @@ class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     cpus: CpuRequest | None = None
     flavors: tuple[tuple[str, str], ...] = ()
 
-    def cells(self, number: int = 1) -> dict[Cell, int]:
-        """What so many pods take, by flavour and resource."""
-        if not self.flavors:
-            return {(NO_FLAVOR, resource): number * amount for resource, amount in self.request}
+    def cells(self, number: int = 1) -> Mapping[Cell, int]:
+        """What so many pods take, by flavour and resource.
+
+        The newest answer is kept: a workload's number is asked for again when it is refused, placed and charged.
+        """
+        known: tuple[int, Mapping[Cell, int]] | None = self.__dict__.get("newest")
+        if known is not None and known[0] == number:
+            return known[1]
         flavors = dict(self.flavors)
-        return {(flavors.get(resource, NO_FLAVOR), resource): number * amount for resource, amount in self.request}
+        found = {(flavors.get(resource, NO_FLAVOR), resource): number * amount for resource, amount in self.request}
+        self.__dict__["newest"] = (number, found)
+        return found
 
 
 class KnownClasses:
@@ -116,6 +122,10 @@ class KnownClasses:
         if found is None:
             self._known[pod_class] = ref(pod_class)
         return found or pod_class
+
+    def of(self, pod: Pod) -> PodClass:
+        """The class of a pod."""
+        return self.shared(class_of(pod))
 
 
 class ClassMemo(Generic[T]):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from admission.core.queue_rules import KnownQueue, QueueWords, refusals, undeletable, warnings
-from model.queue import Queue, QuotaCell
+from model.queue import Queue, QueuePreemption, QuotaCell
 
 WORDS = QueueWords("spec.parent", "spec.guaranteed", "spec.soft", "spec.hard")
 BOTH = msgspec.structs.replace(WORDS, guarded=("guaranteed", "nominal"))
@@ -136,6 +136,16 @@ WARNED: dict[str, tuple[Queue, Mapping[str, KnownQueue], tuple[str, ...]]] = {
         known(queue("org"), running=1, waiting=2),
         ("spec.parent org has 1 job that runs and 2 jobs that wait of its own: with a queue below it, those that wait "
          "are held; let them name that",),
+    ),
+    "lenders that are not there": (
+        msgspec.structs.replace(queue("a"), lenders=("b", "typo", "a", "default")),
+        known(queue("b")),
+        ("spec.borrowing.allowedQueues: no such queue typo; create what is meant, or name another",),
+    ),
+    "preemptors that are not there": (
+        msgspec.structs.replace(queue("a"), preemption=QueuePreemption(preemptors=("x", "y"))),
+        known(queue("b")),
+        ("spec.preemption.allowPreemptFrom: no such queues x, y; create what is meant, or name another",),
     ),
     "the second": (queue("b", "org"), known(queue("org"), queue("a", "org"), running=1), ()),
     "the first below a queue without jobs": (queue("a", "org"), known(queue("org")), ()),

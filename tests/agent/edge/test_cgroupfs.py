@@ -78,11 +78,17 @@ WHOLE = {
 
 
 def whole(version: int, role: Role) -> CgroupSample:
-    """Of a root also the whole charge, of a pod what the kernel holds for it: neither memory, cache nor droppable."""
+    """Of a root also the whole charge, of a pod what the kernel holds for it: neither memory, cache nor droppable; and
+    what of it should be droppable."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
     kernel = 100 * MIB - 7 - 48 - (900 if version == 2 else 0)
     charge = 100 * MIB if role is Role.ROOT else None
-    return msgspec.structs.replace(WHOLE[version], charge_bytes=charge, kernel_bytes=kernel if pod else 0)
+    return msgspec.structs.replace(
+        WHOLE[version],
+        charge_bytes=charge,
+        kernel_bytes=kernel if pod else 0,
+        kernel_caches_bytes=900 if pod and version == 2 else 0,
+    )
 
 
 class Tree:

@@ -45,10 +45,10 @@ from model.nodesettings import NodeSettings
 from model.pod.spec import Container
 from model.pod.status import PodPhase
 from model.reason import Reason
-from model.report import CheckpointSaved, PreemptionNotice, Pressure, Usage
+from model.report import Pressure, Usage
 from model.strategy import SuppressStrategy
 from tests.pods import with_fields
-from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
+from wire.v1 import agent_pb2, agent_pb2_grpc
 
 
 class Rig:
@@ -58,7 +58,6 @@ class Rig:
         self.build = build
         self.kernel: Any = 130_000
         self.published: tuple[Decision, ...] = ()
-        self.saved: list[CheckpointSaved] = []
         self.status, self.feed = AgentStatus(1.0), DecisionFeed()
         self.socket = folder / "agent.sock"
         sources = AnswerSources(
@@ -74,7 +73,6 @@ class Rig:
             brake_mechanisms=lambda: ("polling", "PSI"),
             wakes=lambda: {"cpu use": 2},
             cgroups="v1, driver cgroupfs, /kubepods",
-            checkpoint=self.saved.append,
             published=lambda: self.published,
         )
         self.sources = sources
@@ -120,7 +118,7 @@ Scene = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def play(rig: Rig, scene: Scene) -> None:
-    """Run `scene` with stubs of both services and the loopback address."""
+    """Run `scene` with stubs over loopback and the socket, and the loopback address."""
 
     async def run() -> None:
         await rig.servers.start()
@@ -131,7 +129,7 @@ def play(rig: Rig, scene: Scene) -> None:
         ):
             async with asyncio.timeout(30):
                 await scene(
-                    agent_pb2_grpc.AgentDiagnosticsStub(loopback), checkpoints_pb2_grpc.CheckpointsStub(local), address
+                    agent_pb2_grpc.AgentDiagnosticsStub(loopback), agent_pb2_grpc.AgentDiagnosticsStub(local), address
                 )
         await rig.servers.stop()
 
@@ -147,7 +145,7 @@ def test_a_body_that_is_no_message(rig: Rig) -> None:
     """The caller's mistake, on loopback and on the socket."""
 
     async def scene(_: Any, __: Any, address: str) -> None:
-        calls = {address: "AgentDiagnostics/GetNode", f"unix:{rig.socket}": "Checkpoints/Report"}
+        calls = {address: "AgentDiagnostics/GetNode", f"unix:{rig.socket}": "AgentDiagnostics/GetNode"}
         for target, method in calls.items():
             async with grpc.aio.insecure_channel(target) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -378,7 +376,7 @@ def test_streams_that_stay_open_are_bounded(rig: Rig) -> None:
     """Any user of the machine may open them on loopback; who asks on the socket is answered all the same."""
     rig.tick()
 
-    async def scene(agent: Any, checkpoints: Any, _: Any) -> None:
+    async def scene(agent: Any, by_socket: Any, _: Any) -> None:
         request = agent_pb2.WatchDecisionsRequest(history=1)
         open_now, refused = [], 0
         for _ in range(100):
@@ -390,7 +388,7 @@ def test_streams_that_stay_open_are_bounded(rig: Rig) -> None:
                 assert told.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                 refused += 1
         assert (len(open_now), refused) == (64, 36)
-        await checkpoints.Report(link_pb2.CheckpointReport(pod_uid="uid-job", saved_at_seconds=5, step=2))
+        assert (await by_socket.GetNode(agent_pb2.GetNodeRequest())).node == "n"
         for stream in open_now:
             stream.cancel()
         answered = False
@@ -401,33 +399,8 @@ def test_streams_that_stay_open_are_bounded(rig: Rig) -> None:
     play(rig, scene)
 
 
-def test_checkpoints_on_the_socket(rig: Rig) -> None:
-    """A running pod of this node may report and waits for its notice; nobody else may."""
-    rig.tick()
-
-    async def scene(_: Any, checkpoints: Any, __: Any) -> None:
-        await checkpoints.Report(link_pb2.CheckpointReport(pod_uid="uid-job", saved_at_seconds=5, step=2))
-        assert [(s.pod, s.step) for s in rig.saved] == [("job", 2)]
-        for wrong, code in (
-            (link_pb2.CheckpointReport(pod_uid="other", saved_at_seconds=5), grpc.StatusCode.PERMISSION_DENIED),
-            (link_pb2.CheckpointReport(pod_uid="uid-job"), grpc.StatusCode.INVALID_ARGUMENT),
-        ):
-            with pytest.raises(grpc.aio.AioRpcError) as told:
-                await checkpoints.Report(wrong)
-            assert told.value.code() is code
-        waiting = checkpoints.AwaitPreemption(checkpoints_pb2.AwaitPreemptionRequest(pod_uid="uid-job"))
-        reading = asyncio.ensure_future(waiting.read())
-        while not rig.servers.checkpoints._waiting:
-            await asyncio.sleep(0.01)
-        rig.servers.checkpoints.notify(PreemptionNotice("uid-job", 9.0, "gang needs the node"))
-        assert (await reading).reason == "gang needs the node"
-
-    play(rig, scene)
-    assert not rig.socket.exists() or rig.socket.stat().st_mode & 0o777 == 0o600
-
-
 def test_reflection_lists_the_services(rig: Rig) -> None:
-    """grpcurl needs no .proto; Checkpoints is not on loopback."""
+    """grpcurl needs no .proto."""
 
     async def scene(_: Any, __: Any, address: Any) -> None:
         def names() -> list[str]:
@@ -436,7 +409,6 @@ def test_reflection_lists_the_services(rig: Rig) -> None:
 
         found = await asyncio.to_thread(names)
         assert "sublet.v1.AgentDiagnostics" in found and "grpc.health.v1.Health" in found
-        assert "sublet.v1.Checkpoints" not in found
 
     play(rig, scene)
 

@@ -27,8 +27,10 @@ from agent.core.limit.watch import Kill, PreparedVictim
 from agent.edge.evictor import ApiEvictor, EvictorContext
 from embedded.tests.apiserver.conftest import Live
 from kube.client import KubeClient
+from kube.dialects.sublet.preemption_notice import standing_notice, withdrawal
 from kube.events import EventRecorder, ObjectRef
 from model.decision import Decision, Term, Unit
+from model.pod.colocation import StandingNotice
 from model.reason import Reason
 from model.report import PreemptionNotice
 from tests.kube.conftest import ScriptedServer, says
@@ -86,6 +88,7 @@ class Rig:
         self.now = 0.0
         self.told = Told(client)
         self.notices: list[PreemptionNotice] = []
+        self.spared: list[str] = []
         self.saves: list[EvictionRecord] = []
         self.disk_error: OSError | None = None
         self.before_save: Callable[[], None] = lambda: None
@@ -95,7 +98,13 @@ class Rig:
 
     def make(self, **more: Any) -> ApiEvictor:
         around = EvictorContext(
-            self.told, lambda: NODE, self.notices.append, self._save, lambda: 1000.0 + self.now, lambda: self.now
+            self.told,
+            lambda: NODE,
+            self.notices.append,
+            self.spared.append,
+            self._save,
+            lambda: 1000.0 + self.now,
+            lambda: self.now,
         )
         self.evictor = ApiEvictor(self._client, around, **more)
         return self.evictor
@@ -451,7 +460,7 @@ def test_what_the_disk_held_at_the_start_is_known(world: World) -> None:
     victim = PendingVictim({}, 1.0, 9.0, notified_until_seconds=9.0)
 
     async def scene(rig: Rig) -> None:
-        rig.evictor.checkpointed("u")
+        rig.evictor.checkpointed("u", 1.0)
         (outcome,) = await rig.answered()
         assert outcome == EvictionOutcome("u", OutcomeKind.CHECKPOINTED, 1000.0)
 
@@ -533,6 +542,51 @@ def test_an_annotated_notice(world: World) -> None:
     assert path == POD and (told["kind"], told["deadline_seconds"]) == ("notify", 130.0)
 
 
+SHOWN = StandingNotice(100.0, 130.0, "BEMemoryEvict")
+SIGNED = msgspec.structs.replace(SHOWN, by="agent of node n")
+
+
+def test_the_pod_shows_the_notice(world: World) -> None:
+    """With the agent's name, in the same write."""
+
+    async def scene(rig: Rig) -> None:
+        rig.evictor.submit((msgspec.structs.replace(notice(), notice=SHOWN),), KEPT)
+        await rig.until(lambda: bool(rig.outcomes) and rig.evictor.waiting == 0)
+
+    world.play(scene)
+    ((_, _, _, body),) = world.server.requests
+    assert standing_notice(body["metadata"]["annotations"]) == SIGNED
+
+
+@pytest.mark.parametrize("stands", [True, False], ids=["ours stands", "another's stands"])
+def test_a_blocked_eviction_takes_our_notice_away_and_no_other(world: World, stands: bool) -> None:
+    """A patch that holds of that very text: where the scheduler's stands by now it changes nothing."""
+    world.on("POST", EVICTION, refusal(429, "TooManyRequests"))
+    if not stands:
+        world.on("PATCH", POD, refusal(422, "Invalid"))
+
+    async def scene(rig: Rig) -> None:
+        rig.evictor.submit((request(notice=SHOWN),), KEPT)
+        await rig.until(lambda: bool(rig.outcomes) and rig.evictor.waiting == 0)
+
+    world.play(scene)
+    patches = [body for method, _, _, body in world.server.requests if method == "PATCH" and isinstance(body, list)]
+    assert patches == [withdrawal(SIGNED, "uid-a")]
+
+
+def test_who_is_spared_is_told(world: World) -> None:
+    """By its socket at once, then by its annotations; nothing is evicted."""
+
+    async def scene(rig: Rig) -> None:
+        rig.evictor.submit((request(kind=EvictionRequestKind.SPARE, notice=SHOWN),), KEPT)
+        assert [outcome.kind for outcome in await rig.answered()] == [OutcomeKind.SPARED]
+        assert rig.spared == ["uid-a"]
+
+    rig = world.play(scene)
+    assert [method for method, *_ in world.server.requests] == ["PATCH", "PATCH"]
+    assert rig.told.events[0][2].startswith("Stays: ")
+
+
 def test_a_notice_about_a_pod_that_is_gone(world: World) -> None:
     """The tick need not wait for it."""
     world.on("PATCH", POD, refusal(404, "NotFound"))
@@ -563,8 +617,22 @@ def test_checkpoints_of_pods_that_were_told(world: World) -> None:
     async def scene(rig: Rig) -> None:
         rig.evictor.submit((), record)
         for uid in ("told", "told", "evicted", "stranger"):
-            rig.evictor.checkpointed(uid)
+            rig.evictor.checkpointed(uid, 1.0)
         assert [outcome.uid for outcome in rig.evictor.drain()] == ["told"] and rig.evictor.drain() == ()
+
+    world.play(scene)
+
+
+def test_a_save_that_was_begun_before_the_notice_ends_no_wait(world: World) -> None:
+    """What the pod did since would be lost."""
+    record = EvictionRecord(pending={"told": PendingVictim({}, 5.0, 9.0, notified_until_seconds=9.0)})
+
+    async def scene(rig: Rig) -> None:
+        rig.evictor.submit((), record)
+        rig.evictor.checkpointed("told", 4.9)
+        assert rig.evictor.drain() == ()
+        rig.evictor.checkpointed("told", 5.0)
+        assert len(rig.evictor.drain()) == 1
 
     world.play(scene)
 
@@ -589,7 +657,7 @@ def test_observing_sends_nothing(world: World) -> None:
     async def scene(rig: Rig) -> None:
         for _ in range(3):
             rig.evictor.submit((request("a"), request("b"), notice("c")), KEPT)
-        rig.evictor.checkpointed("uid-c")
+        rig.evictor.checkpointed("uid-c", 1e9)
         await asyncio.sleep(0.05)
         assert rig.evictor.drain() == () and rig.evictor.waiting == 0
 

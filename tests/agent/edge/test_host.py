@@ -62,6 +62,21 @@ def test_swap(proc: Path) -> None:
     reader.close()
 
 
+def test_caches_that_cannot_be_dropped(proc: Path) -> None:
+    """100 names in use are 1,408 bytes each at most, and no more than there are caches; a kernel that does not tell has none."""
+    (proc / "meminfo").write_text(MEMINFO + "SReclaimable:     150 kB\n")
+    reader, file = HostReader(proc), proc / "sys/fs/dentry-state"
+    assert reader.sample() == SAMPLE
+    file.parent.mkdir(parents=True)
+    for in_use, held in ((100, 100 * 1408), (10_000, 150 * 1024), (0, 0)):
+        file.write_text(f"{900 + in_use}\t900\t45\t0\t1\t0\n")
+        found = reader.sample()
+        assert isinstance(found, NodeSample) and found.memory_used_bytes == 600 * 1024 + held
+    file.write_text("nothing\n")
+    assert reader.sample() == SAMPLE
+    reader.close()
+
+
 PRESENT = {"four": ("0-3\n", 4), "none that is told": ("", 0), "no list": ("x\n", 0), "no file": (None, 0)}
 
 
@@ -163,6 +178,19 @@ def test_a_broken_descriptor_is_opened_again(proc: Path) -> None:
     reader.close()
 
 
+def test_how_long_services_of_the_node_waited(proc: Path) -> None:
+    """Nothing where they have no cgroup, which may come; nothing of text that is none of the kernel's."""
+    file = proc / "cgroup/system.slice/cpu.pressure"
+    reader = HostReader(proc, services=file)
+    assert reader.services_waited_us() is None and HostReader(proc).services_waited_us() is None
+    file.parent.mkdir(parents=True)
+    file.write_text(PSI)
+    assert reader.services_waited_us() == 7
+    file.write_text("some of it\n")
+    assert reader.services_waited_us() is None
+    reader.close()
+
+
 def test_pressure(proc: Path) -> None:
     """A kernel without it, one with part of it, one with all."""
     reader = HostReader(proc)
@@ -189,7 +217,7 @@ def test_processes_and_threads(proc: Path) -> None:
     for name, text in texts.items():
         assert reader.pids() is None
         (proc / name).write_text(text)
-    assert reader.pids() == (345, 900)
+    assert reader.pids() == (345, 900, 32_768)
     (proc / "loadavg").write_text("0.00 0.01 0.05\n")
     assert reader.pids() is None
     reader.close()

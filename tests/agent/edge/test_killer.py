@@ -20,6 +20,12 @@ from agent.edge.killer import Killer
 ROOT = Path("/sys/fs/cgroup")
 POD = "/kubepods/besteffort/poda"
 FORKS = "import os, time\nfor _ in range(7): os.fork()\ntime.sleep(600)"
+HEADLESS = (
+    "import ctypes, threading, time\n"
+    "threading.Thread(target=time.sleep, args=[600]).start()\n"
+    "ctypes.CDLL(None).syscall(60, 0)"
+)
+"""Its first thread ends, by exit(2) of x86_64."""
 HIERARCHIES = {"v1": (1, ROOT / "memory", ROOT), "v2": (2, ROOT / "unified", ROOT / "unified")}
 
 needs_cgroups = pytest.mark.skipif(
@@ -124,6 +130,44 @@ def test_more_cgroups_than_are_looked_into(tree: Tree) -> None:
     assert tree.killer(tree.pod("besteffort/poda")) == 1
     assert deep.wait(20) == -9 and other.poll() is None
     assert tree.killer.processes(tree.pod("besteffort/poda")) == set()
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_a_process_whose_first_thread_has_ended(tree: Tree) -> None:
+    """Of cgroup v1 /proc tells that it is at the top; another thread of it lives on, in one of hundreds of cgroups."""
+    for number in range(400):
+        tree.pod(f"besteffort/poda/c/{number:04}")
+    headless = tree.start("besteffort/poda/c/0399/deep", HEADLESS)
+    assert until(lambda: Path(f"/proc/{headless.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    assert tree.killer.processes(tree.pod("besteffort/poda")) == {headless.pid}
+    assert tree.killer(tree.pod("besteffort/poda")) == 1
+    assert headless.wait(20) == -9 and tree.killer.processes(tree.pod("besteffort/poda")) == set()
+
+
+@needs_cgroups
+@pytest.mark.kernel
+@pytest.mark.skipif(not (ROOT / "pids").is_dir(), reason="needs the v1 controller of processes")
+@pytest.mark.parametrize("end", ["\x0c", "\x1e", "\r", "\x85", "\u2028"])
+def test_a_cgroup_named_like_a_line_of_proc(end: str) -> None:
+    """In another hierarchy, which /proc tells of first: only a newline ends a line there, and no name has one."""
+    tree = Tree(*HIERARCHIES["v1"])
+    for number in range(400):
+        tree.pod(f"besteffort/poda/c/{number:04}")
+    hidden = tree.start("besteffort/poda/c/0399/deep")
+    base = ROOT / "pids" / tree.layout.root.split("/")[1]
+    forged = ROOT / "pids" / f"{tree.layout.root}/besteffort/poda/c/x{end}4:memory:/elsewhere".lstrip("/")
+    forged.mkdir(parents=True)
+    try:
+        (forged / "cgroup.procs").write_text(str(hidden.pid))
+        assert tree.killer.processes(tree.pod("besteffort/poda")) == {hidden.pid}
+        assert tree.killer(tree.pod("besteffort/poda")) == 1 and hidden.wait(20) == -9
+    finally:
+        tree.remove()
+        for folder in (forged, *forged.parents):
+            folder.rmdir()
+            if folder == base:
+                break
 
 
 @needs_cgroups

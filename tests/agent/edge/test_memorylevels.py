@@ -20,7 +20,7 @@ FILES = {
 @pytest.mark.parametrize("version", [1, 2])
 def test_levels(tmp_path: Path, version: int) -> None:
     """Each is None while its file is absent or says something else, which is counted; and comes back."""
-    levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
+    levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path, tmp_path)
     assert (levels.available(), levels.kubepods_charge(), levels.kubepods_page_cache()) == (None, None, None)
     assert levels.unreadable == 3
     folder, charge, stat = FILES[version]
@@ -34,10 +34,34 @@ def test_levels(tmp_path: Path, version: int) -> None:
     levels.close()
 
 
+def test_available_without_what_names_in_use_hold(tmp_path: Path) -> None:
+    """Whoever may write tmpfs has as many as it likes, which the kernel counts as available."""
+    levels = MemoryLevels(tmp_path, Layout("/kubepods"), tmp_path, tmp_path)
+    (tmp_path / "meminfo").write_text(MEMINFO + "SReclaimable:   290 kB\n")
+    assert levels.available() == 307_200
+    (tmp_path / "sys/fs").mkdir(parents=True)
+    (tmp_path / "sys/fs/dentry-state").write_text("1000 900 45 0 1 0\n")
+    assert levels.available() == 307_200 - 140_800 and levels.unreadable == 0
+    (tmp_path / "sys/fs/dentry-state").write_text("1000000 900 45 0 1 0\n")
+    assert levels.available() == 10 * 1024
+    levels.close()
+
+
+def test_available_without_nodes_of_files_in_memory(tmp_path: Path) -> None:
+    """Nine for each page that stands alone in a large file, which the kernel counts as available."""
+    levels = MemoryLevels(tmp_path, Layout("/kubepods"), tmp_path, tmp_path)
+    (tmp_path / "meminfo").write_text(MEMINFO + "SReclaimable:   290 kB\nShmem:   80 kB\n")
+    slab = tmp_path / "kernel/slab/radix_tree_node"
+    slab.mkdir(parents=True)
+    (slab / "total_objects").write_text("100 N0=100\n")
+    assert levels.available() == 307_200 - 100 * 585 and levels.unreadable == 0
+    levels.close()
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_one_cgroup_holds(tmp_path: Path, version: int) -> None:
     """Its charge without page cache, asked for each time; None where it is gone, or one of the two files is."""
-    levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
+    levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path, tmp_path)
     folder, charge, stat = FILES[version]
     pod = tmp_path / folder / "besteffort/poda"
     pod.mkdir(parents=True)

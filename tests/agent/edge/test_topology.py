@@ -230,5 +230,10 @@ def test_what_the_kubelet_gives_away_is_heard_of_soon(machine: Path) -> None:
     info = kubelet(STATE % ("static", "1"))
     assert info is not None and [p.cpu for p in info.shared] == [0, 2, 3]
     path.unlink()
-    assert (gone := measured.refreshed()) is not None and gone.policy is KubeletPolicy.NONE
+    assert measured.refreshed() == measured.read() == info, (
+        "the kubelet writes another; until then its pods keep theirs"
+    )
     assert measured.refreshed() is None
+    assert (other := kubelet('{"policyName":"none"}')) is not None and other.policy is KubeletPolicy.NONE
+    path.unlink()
+    assert (gone := measured.refreshed()) is not None and gone.policy is KubeletPolicy.NONE

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +32,40 @@ SAFETY = 1000
 """Around everything this test makes, whatever is wrong with what it tests."""
 THERE = PidCounts(node=100, node_most=800, best_effort=0)
 """As if the node had 800: 400 for best effort, 100 for each pod."""
+NUMBERS = 400
+KEEPERS = """
+import os, signal, sys
+open("/proc/sys/kernel/pid_max", "w").write(sys.argv[1])
+
+def child(work):
+    made = os.fork()
+    if made == 0:
+        try:
+            work()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return made
+
+def in_a_session():
+    os.setsid()
+    os._exit(os.waitpid(child(in_a_group), 0)[1] != 0)
+
+def in_a_group():
+    os.setpgid(0, 0)
+    child(signal.pause)
+
+kept = 0
+try:
+    while os.waitpid(child(in_a_session), 0)[1] == 0:
+        kept += 1
+except OSError:
+    pass
+print(kept, flush=True)
+"""
+"""Processes whose session and group have lost their leaders, until there is no number for another one."""
+OWN_NUMBERS = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 14)
+"""Since then each namespace has a pid_max of its own; before, this would be the machine's."""
 
 
 @pytest.fixture
@@ -127,3 +165,12 @@ def test_what_was_there_comes_back(tree: V1Tree, tmp_path: Path, build: Any) -> 
     agent.turn(SuppressStrategy())
     assert agent.executor.restore().changed == 3 and tree.said(*agent.knobs) == before == ["max", "300", "max"]
     assert process.poll() is None
+
+
+@pytest.mark.skipif(not OWN_NUMBERS, reason="needs a pid_max of its own; run on Linux 6.14 or newer")
+def test_a_process_keeps_three_numbers() -> None:
+    """Its own, and those of a session and a group that nobody leads any more; a third as many find one."""
+    enter = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+    run = (*enter, sys.executable, "-c", KEEPERS, str(NUMBERS))
+    found = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    assert NUMBERS // 4 < int(found.stdout) <= NUMBERS // 3, found.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,11 +20,13 @@ from agent.core.limit.watch import Watch
 from agent.core.observe.files import Role
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
-from agent.core.observe.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
+from agent.core.observe.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing, NodeSample
+from agent.core.observe.parse import meminfo
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
+from agent.edge.host import HostReader
 from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
@@ -33,6 +36,24 @@ ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "memory")
 SPIN = "held = b'x' * (32 << 20)\nwhile True: pass"
 POD = "burstable/poda"
+SHARED = Path("/dev/shm")
+LINKS = 100_000
+ALONE, APART = 32_768, 47
+"""Pages, each so many bits of its offset from the next: five nodes of its own, at least."""
+GIVEN_UP_BYTES = 256 << 20
+GIVEN_UP = """
+import ctypes, mmap, sys
+input()
+kernel, size = ctypes.CDLL(None), int(sys.argv[1])
+memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+memory.write(bytes([1]) * size)
+answer = kernel.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), 8)
+ctypes.memset(start, 2, size)
+print(answer, flush=True)
+input()
+"""
+"""Writes memory, gives it up, writes it again."""
 
 pytestmark = [
     pytest.mark.kernel,
@@ -142,6 +163,77 @@ def test_reader_sees_a_process_work(tree: Tree) -> None:
     assert isinstance(sample, CgroupSample)
     assert sample.events == MemoryEvents() and sample.throttling == CpuThrottling(0, 0)
     reader.close()
+
+
+def test_memory_that_was_given_up_and_written_again_is_in_use(tree: Tree) -> None:
+    """The kernel has it among the file pages, and as available, until it wants it (MADV_FREE)."""
+    path = f"{tree.layout.root}/{POD}"
+    tree.mkdir(POD)
+    reader = CgroupReader(ROOT)
+    reader.place({path: Role.POD})
+    process = subprocess.Popen(
+        [sys.executable, "-c", GIVEN_UP, str(GIVEN_UP_BYTES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    tree.processes.append(process)
+    for controller in CONTROLLERS:
+        (ROOT / controller / path.lstrip("/") / "cgroup.procs").write_text(str(process.pid))
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"0\n", "MADV_FREE"
+
+    def listed_as_file() -> int:
+        text = (ROOT / "memory" / path.lstrip("/") / "memory.stat").read_text()
+        return int(text.split("total_inactive_file ")[1].split()[0])
+
+    assert eventually(lambda: listed_as_file() >= GIVEN_UP_BYTES * 9 // 10)
+    assert eventually(lambda: memory_bytes(reader.read()[path]) >= GIVEN_UP_BYTES)
+    sample = reader.read()[path]
+    assert isinstance(sample, CgroupSample) and sample.page_cache_bytes < GIVEN_UP_BYTES // 10
+
+    def node_bytes() -> tuple[int, int]:
+        text = Path("/proc/meminfo").read_bytes()
+        told = int(text.split(b"MemAvailable:")[1].split()[0]) * 1024
+        return told, meminfo(text)[1]
+
+    # As many bytes of locked pages of files, which the kernel counts with it, would hide them; this machine has few.
+    assert eventually(lambda: node_bytes()[0] - node_bytes()[1] >= GIVEN_UP_BYTES // 2)
+    reader.close()
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs a tmpfs; run where /dev/shm is mounted")
+def test_names_of_files_in_memory_cannot_be_dropped() -> None:
+    """Each holds 700 bytes that the kernel counts as available: hard links take no inode, and no size of the tmpfs."""
+    folder, reader = SHARED / f"sublet-test-{secrets.token_hex(4)}", HostReader(Path("/proc"))
+    folder.mkdir()
+    try:
+        before = reader.sample()
+        (folder / "file").touch()
+        for number in range(LINKS):
+            os.link(folder / "file", folder / f"{number:0250d}")
+        after = reader.sample()
+        assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
+        # Other programs of this machine open and close files meanwhile.
+        assert after.pinned_bytes - before.pinned_bytes > LINKS * 600
+    finally:
+        shutil.rmtree(folder)
+        reader.close()
+
+
+def test_nodes_by_which_pages_of_files_in_memory_are_found_cannot_be_dropped() -> None:
+    """A page that stands alone in a large file has up to nine, of 576 bytes, which the kernel counts as available."""
+    reader, file = HostReader(Path("/proc"), sys=Path("/sys")), os.memfd_create("sublet-test")
+    try:
+        os.ftruncate(file, 1 << 62)
+        before = reader.sample()
+        for number in range(ALONE):
+            os.pwrite(file, b"x", number << APART)
+        after = reader.sample()
+        assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
+        assert after.pinned_bytes - before.pinned_bytes > ALONE * 5 * 550
+    finally:
+        os.close(file)
+        reader.close()
 
 
 def test_a_removed_cgroup_is_gone_and_its_successor_starts_at_nothing(tree: Tree) -> None:

@@ -58,7 +58,7 @@ class Node:
         self.lowered: list[int] = []
         layout = self.layout
         self.triggers, self.marks = StallTriggers(MOUNT, layout, PROC), memory_alarms(MOUNT, layout)
-        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC), Killer(MOUNT, layout))
+        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), Killer(MOUNT, layout))
         self.brake = BrakeThread(
             MOUNT, layout, 0.1, self.lower, self.woken.set, (self.triggers, self.marks), last_resort
         )

@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,22 +37,29 @@ WARM_TICKS = 12
 
 
 class WholeNode:
-    """`turn` lets a second pass and ticks once; pods it has none."""
+    """`turn` lets a second pass and ticks once; pods it has none. With `services` (their file of CPU pressure) the
+    host is this one: /proc and the clock are as real as the load."""
 
-    def __init__(self, layout: Layout, folder: Path, state: Path) -> None:
+    def __init__(self, layout: Layout, folder: Path, state: Path, services: Path | None = None) -> None:
         self.knobs = RootKnobs.of(layout)
+        self._real = services is not None
         self._now = 0.0
-        proc = folder / "proc"
-        shutil.copytree(FOLDER / "v1_surge/00/proc", proc, dirs_exist_ok=True)
+        proc = Path("/proc")
+        if not self._real:
+            proc = folder / "proc"
+            shutil.copytree(FOLDER / "v1_surge/00/proc", proc, dirs_exist_ok=True)
         self.executor = KnobExecutor(MOUNT, StateFile(state / "agent.json"), lambda: self._now)
-        sources = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), HostReader(proc))
+        host = HostReader(proc, services=services)
+        sources = ObserverSources(Discovery(MOUNT, layout, None), CgroupReader(MOUNT, FILES[1]), host)
         observer = NodeObserver(layout, sources, lambda: (1000.0 + self._now, self._now))
         cluster = FakeCluster(ClusterFacts(Node("n", SIZE, SIZE), ()))
         ports = TickPorts(cluster, observer, self.executor, FakeBrake(), FakeEvictor(), FakeReclaimer())
         self._tick = Tick(layout, AgentSettings(), ports, ())
 
     def turn(self) -> TickResult:
-        self._now += 1.0
+        if self._real:
+            time.sleep(1)
+        self._now = time.monotonic() if self._real else self._now + 1
         result = self._tick.run()
         assert self.executor.idle(20)
         return result

@@ -45,6 +45,8 @@ COUNTERS = Counters(
     sink_failures=lambda: (("journal", 1),),
     journal_lost=lambda: 3,
     listen_failures=lambda: (("http", 2), ("grpc", 0)),
+    pod_sockets=lambda: 4,
+    pod_socket_refusals=lambda: 6,
     brake_cuts=lambda: 3,
     brake_unreadable=lambda: 4,
     brake_mechanisms=lambda: ("CPU counters each 100 ms",),
@@ -169,6 +171,8 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "sink_failures_total": {("journal",): 1},
     "journal_lost_ticks_total": {(): 3},
     "listen_failures_total": {("http",): 2, ("grpc",): 0},
+    "checkpoint_sockets": {(): 4},
+    "checkpoint_socket_refusals_total": {(): 6},
     "brake_cuts_total": {(): 3},
     "brake_unreadable_total": {(): 4},
     "brake_failed_cuts_total": {(): 5},
@@ -209,6 +213,7 @@ def test_before_the_first_tick() -> None:
         *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
         *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
         *("last_resort_futile_total", "listen_failures_total", "dropped_events_total", "journal_lost_ticks_total"),
+        *("checkpoint_sockets", "checkpoint_socket_refusals_total"),
     }
 
 

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from cli.explain.queue_text import job_text, queue_text, shortage_text, waiting_text
 from model.decision import Decision, Unit
+from model.estimates.start_estimate import EstimateBasis, ExpectedEnd, StartEstimate
 from model.queue import (
     CellStanding,
     JobAccount,
+    JobProgress,
     Loan,
     Queue,
     QueueAccount,
@@ -119,6 +121,20 @@ def test_a_job_that_waits() -> None:
     ]
 
 
+def test_when_a_job_is_expected_to_start() -> None:
+    """With its range and what ends before; else why that is not known."""
+    end = ExpectedEnd("gang/ml/other", AT + 600, EstimateBasis.DEADLINE)
+    found = StartEstimate(AT + 600, AT + 300, AT + 900, EstimateBasis.DEADLINE, (end,), made_seconds=AT)
+    lines = job_text(JobAccount("ml", "big", WAITS, start=found), AT).splitlines()
+    assert lines[-3:] == [
+        "  expected to start about 2027-01-15 08:10 UTC, after gang/ml/other ends (by its deadline)",
+        "    between 2027-01-15 08:05 UTC and 2027-01-15 08:15 UTC",
+        "    gang/ml/other ends about 2027-01-15 08:10 UTC, by its deadline",
+    ]
+    unknown = JobAccount("ml", "big", WAITS, start=StartEstimate(why="nothing tells"))
+    assert "  start not known: nothing tells" in job_text(unknown, AT).splitlines()
+
+
 def test_a_job_that_runs() -> None:
     """Neither a place nor a stage; its decision stands below."""
     job = QueuedJob("pod/ml/p", "train", 0, "placed", "Scheduled", "1 of 1 waiting pods to n1")
@@ -177,3 +193,17 @@ def test_a_shortage(shortage: QuotaShortage, told: str) -> None:
 def test_of_a_pod(queue: str, stage: str, told: list[str]) -> None:
     """An older scheduler says nothing about queues."""
     assert list(waiting_text(queue, stage, ())) == told
+
+
+def test_work_that_is_saved_and_lost() -> None:
+    """And how long pods that were told that they go may stay."""
+    job = QueuedJob("pod/ml/p", "train", 0, "placed", "Scheduled", "1 of 1 waiting pods to n1")
+    account = JobAccount("ml", "p", job, ("train",), 1, 1)
+    account = replace(account, lost_seconds=84.2, saved_seconds=AT - 12.0, told_until_seconds=AT + 25.0)
+    assert job_text(account, AT).splitlines()[-3:] == [
+        "  told that it goes: within 25 s, earlier once all have saved",
+        "  saved: the state of 12 s ago",
+        "  lost by evictions: 84 s of work, all pods together",
+    ]
+    over = replace(account, told_until_seconds=AT - 1.0, members=0, progress=JobProgress("TrainingJob", "Queued"))
+    assert "told that it goes" not in job_text(over, AT) and "84 s of work" in job_text(over, AT)

@@ -150,6 +150,10 @@ FAULTS = {
         [other("Queue", "scheduling.volcano.sh/v1beta1", spec={"weight": 0})],
         "error: /cluster.yaml document 1: Queue.scheduling.volcano.sh x: spec.weight: is 0 (write a whole number of 1 or more)\n",
     ),
+    "two queues of one name": (
+        [other("Queue", "sublet.dev/v1alpha1", spec={}), other("Queue", "scheduling.volcano.sh/v1beta1", spec={})],
+        "error: Queue.scheduling.volcano.sh x: has the name of Queue x, which counts (rename one of them)\n",
+    ),
     "a template's count": (
         [node(), other("Pod", "v1") | {"metadata": {"name": "x", "annotations": {"sublet.dev/count": "0"}}}],
         "error: /cluster.yaml document 2: Pod default/x: metadata.annotations[sublet.dev/count]: is '0' (write a whole number from 1 to 100000)\n",

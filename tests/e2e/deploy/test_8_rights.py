@@ -76,6 +76,8 @@ NOT_REACHED = {
             "get workloads.kueue.x-k8s.io",
             "patch workloads.kueue.x-k8s.io",
             "patch jobs.batch",
+            "patch jobsets.jobset.x-k8s.io",
+            "patch trainingjobs.sublet.dev",
             *(f"patch {kind}/status.kueue.x-k8s.io" for kind in ("clusterqueues", "localqueues", "workloads")),
             *(
                 f"{before}{kind}.kueue.x-k8s.io"

@@ -15,7 +15,7 @@ from tests.e2e.guides.guide import Step, steps
 from tests.e2e.guides.shell import Shell
 
 GUIDES = Path(__file__).parent.parent.parent.parent / "examples" / "guides"
-_LONG = ("batch", "preemption")
+_LONG = ("batch", "checkpoints", "preemption")
 """Guides that are tried in the slow tier."""
 NAMES = sorted(path.parent.name for path in GUIDES.glob("*/README.md"))
 
@@ -46,4 +46,4 @@ def test_a_step_prints_what_the_guide_promises(shell: Shell, guide: str, step: S
 
 
 def test_there_are_guides() -> None:
-    assert NAMES == ["batch", "jobs", "preemption", "queues"]
+    assert NAMES == ["batch", "checkpoints", "jobs", "kueue", "preemption", "queues"]

@@ -1,4 +1,5 @@
-"""A cluster with the definitions of jobs for each file; no deadline is too short, and the lack of room is soon told."""
+"""A cluster with the definitions of jobs for each file; no deadline is too short, the lack of room is soon told, and no job
+rests between its restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from tests.e2e.conftest import RunningCluster, StartCluster
 from tests.e2e.jobs.manifests import DEFINITIONS, Jobs
 
-SETTINGS = "ageing: {shortest_wait_seconds: 0}\njobs: {no_room_seconds: 3}\n"
+SETTINGS = "ageing: {shortest_wait_seconds: 0}\njobs: {no_room_seconds: 3, restart_seconds: 0}\n"
 
 
 @pytest.fixture(scope="module")

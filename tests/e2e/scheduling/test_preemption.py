@@ -81,7 +81,7 @@ def test_a_whole_job_takes_the_place(scene: Scene) -> None:
     assert (target["status"], target["reason"]) == ("True", "PreemptionByScheduler")
     assert target["message"].endswith("preemptor: default/big, triggerPod: default/big-0")
     assert scene.placed("big-", 4) == nominated
-    assert scene.events("Preempted")["Pod/low-sim-16"] == "Preempted by default/big on node sim-16"
+    assert scene.events("Preempted")["Pod/low-sim-16"].startswith("Preempted by default/big on node sim-16")
 
 
 def nominations(scene: Scene) -> dict[str, str]:

@@ -112,14 +112,16 @@ class Rig:
         recorder = EventRecorder(self.client, "sublet-scheduler", "test")
         return JobController(
             self.client, writer or KubernetesJobWriter(self.client, dict), recorder, lambda: True, keeps,
-            time.time, policy=policy, finished=finished, decide=decide,
+            time.time, policy=policy, holds=True, finished=finished, decide=decide,
         )  # fmt: skip
 
     async def call(self, *request: Any) -> Any:
         return await asyncio.to_thread(self.cluster.request, *request)
 
-    async def train(self, name: str = "train", **spec: Any) -> None:
-        body = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}}
+    async def train(self, name: str = "train", queue: str = "", **spec: Any) -> None:
+        labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+        metadata = {"name": name, "labels": labels}
+        body = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": metadata}
         told = {"jobType": "PyTorchJob", "resources": {"minReplicas": 3}, "template": TEMPLATE, **spec}
         await self.call("POST", TRAINING, body | {"spec": told})
 
@@ -162,7 +164,7 @@ class Running:
 
 
 async def _three(rig: Rig) -> bool:
-    return len(await rig.pods()) == 3
+    return await _pods(rig, 3)
 
 
 def test_a_job_from_its_pods_to_its_end(cluster: Cluster) -> None:
@@ -190,6 +192,61 @@ def test_a_job_from_its_pods_to_its_end(cluster: Cluster) -> None:
             assert rig.finished == [("train", "Succeeded")] and await _three(rig)
 
     play(cluster, working)
+
+
+ELASTIC = {
+    "enabled": True,
+    "minWorkers": 2,
+    "maxWorkers": 3,
+    "scalePolicy": {"scaleUpCooldown": "1s", "scaleDownCooldown": "600s"},
+}
+
+
+def test_an_elastic_job_tells_who_trains_together(cluster: Cluster) -> None:
+    """Its file follows it, also under a controller that made nothing of it: it is larger once the third pod runs, and
+    smaller once that is to go.
+    """
+
+    async def working(rig: Rig) -> None:
+        async def told(*, generation: int, members: int) -> bool:
+            data = (await rig.call("GET", "/api/v1/namespaces/default/configmaps/train-world"))["data"]
+            found = msgspec.json.decode(data["world.json"])
+            expected = [f"train-worker-{index}" for index in range(members)]
+            status = (await rig.status())["world"]
+            assert found["generation"] > status["generation"] - 2
+            return bool(
+                found["members"] == expected
+                and (found["generation"], found["size"]) == (generation, members)
+                and (status["generation"], status["size"]) == (generation, members)
+            )
+
+        async def begins(*indexes: int) -> None:
+            for name in (f"train-worker-{index}" for index in indexes):
+                target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+                await rig.call("POST", f"{PODS}/{name}/binding", {"metadata": {"name": name}, "target": target})
+                await rig.become(name, "Running")
+
+        async with Running(rig.controller()):
+            await rig.train(resources={"minReplicas": 2}, elasticConfig=ELASTIC)
+            await rig.until(lambda: _pods(rig, 2))
+            assert await told(generation=1, members=2)
+            await begins(0, 1)
+            await rig.until(lambda: _pods(rig, 3))
+            assert await told(generation=1, members=2)
+        async with Running(rig.controller()):
+            await begins(2)
+            await rig.until(lambda: told(generation=2, members=3))
+            before = {name: pod["metadata"]["uid"] for name, pod in (await rig.pods()).items()}
+            await rig.call("DELETE", f"{PODS}/train-worker-2")
+            await rig.until(lambda: told(generation=3, members=2))
+            left = {name: pod["metadata"]["uid"] for name, pod in (await rig.pods()).items()}
+            assert left.items() <= before.items() and (await rig.status())["phase"] == "Running"
+
+    play(cluster, working)
+
+
+async def _pods(rig: Rig, number: int) -> bool:
+    return len(await rig.pods()) == number
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the write", "after the write"])
@@ -252,6 +309,28 @@ def test_volcanos_jobs_where_volcano_runs_itself(cluster: Cluster) -> None:
                 return "v-w-0" in await rig.pods()
 
             await rig.until(made)
+
+    play(cluster, working)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["ours", "another's"])
+def test_one_that_names_a_local_queue(cluster: Cluster, kept: bool) -> None:
+    """It makes no pods before its templates say that it was admitted, where Workloads are ours to act on."""
+
+    async def working(rig: Rig) -> None:
+        rig.kept = kept
+
+        async def suspended() -> bool:
+            return (await rig.status()).get("phase") == "Suspended"
+
+        async with Running(rig.controller()):
+            await rig.train(queue="a")
+            if kept:
+                await rig.until(suspended)
+                assert await rig.pods() == {}
+                admitted = {"metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}}}
+                await rig.call("PATCH", f"{TRAINING}/train", {"spec": {"template": admitted}}, MERGE)
+            await rig.until(lambda: _three(rig))
 
     play(cluster, working)
 

@@ -104,6 +104,40 @@ def test_it_goes_on_with_fewer() -> None:
     assert cluster.created == [("train-worker-4", 1)] and cluster.status.shrunk is False
 
 
+def evicted(cluster: Cluster, index: int) -> None:
+    """A minute later others take a pod."""
+    cluster.now += 60.0
+    cluster.change(f"train-worker-{index}", evicted=True, leaving=True)
+    cluster.look()
+    cluster.clear()
+
+
+def test_one_that_only_shrinks_was_not_restarted() -> None:
+    """It makes no pods, so none need a rest; a pod that is made again and again after that does."""
+    cluster = took(4, down_cooldown_seconds=6000)
+    cluster.clear()
+    evicted(cluster, 3)
+    evicted(cluster, 2)
+    status = cluster.status
+    assert (status.phase, status.scale, status.evictions) == (JobPhase.RUNNING, {"worker": 2}, 3)
+    assert (status.in_a_row, status.rest_seconds) == (0, 0.0)
+    assert "RestartDelayed" not in [each.reason for each in status.events]
+
+
+def test_what_is_evicted_before_it_runs_again_rests_though_the_job_shrank_before() -> None:
+    """Without a rule that restarts it, its phase stays the same when the pod that was made is evicted at once."""
+    pods, elastic = task("worker", 5, 2), ElasticPolicy("worker", 2, 5, down_cooldown_seconds=6000.0)
+    cluster = Cluster(job(pods, elastic=elastic, rules=()))
+    cluster.status = running(scale={"worker": 2}, shrunk=True, tasks={"worker": TaskCounts(running=2)})
+    cluster.pods = {each.name: each for each in (pod(0), pod(1))}
+    for number in range(1, 4):
+        evicted(cluster, 0)
+        assert (cluster.status.phase, cluster.status.shrunk) == (JobPhase.PENDING, True)
+        assert cluster.status.in_a_row == number
+        cluster.now = max(cluster.now, cluster.status.rest_seconds)
+        cluster.look()
+
+
 SMALLER: dict[str, tuple[tuple[int, ...], dict[str, int], int, list[int]]] = {
     "the last two": ((3, 4), {}, 3, []),
     "one in the middle is made again": ((2, 4), {}, 4, [2]),

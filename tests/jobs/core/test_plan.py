@@ -58,12 +58,14 @@ def test_from_pending_to_running() -> None:
 def test_ten_evictions_end_no_job_and_three_failures_do() -> None:
     cluster = Cluster(job())
     for number in range(10):
+        cluster.now += 300.0  # its rest between two restarts
         cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
         cluster.change("train-worker-0", evicted=True, leaving=True)
         cluster.look()
         assert (cluster.status.phase, cluster.status.evictions) == (JobPhase.RESTARTING, number + 1)
         cluster.clear()
     for number in range(3):
+        cluster.now += 300.0
         cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
         cluster.change("train-worker-1", phase=PodPhase.FAILED, exit_code=1)
         cluster.look()
@@ -71,6 +73,47 @@ def test_ten_evictions_end_no_job_and_three_failures_do() -> None:
         cluster.clear()
     assert (cluster.status.phase, cluster.status.reason) == (JobPhase.FAILED, "TooManyFailures")
     assert cluster.status.message == "pod train-worker-1 failed with exit code 1"
+
+
+def test_a_job_that_restarts_again_and_again_rests() -> None:
+    """The first time not; then twice as long each time, up to five minutes, and it goes on by itself."""
+    cluster, rests = Cluster(job()), list[float]()
+    for _ in range(9):
+        cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
+        assert cluster.status.phase is JobPhase.RUNNING
+        cluster.change("train-worker-0", evicted=True, leaving=True)
+        cluster.look()
+        cluster.clear()
+        cluster.settle()
+        began, again = cluster.now, cluster.look().again_seconds
+        while not cluster.pods:
+            cluster.now += max(again, 1.0)
+            again = cluster.look().again_seconds
+        rests.append(round(cluster.now - began, -1))
+    assert rests == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
+    told = [each.message for each in cluster.status.events if each.reason == "RestartDelayed"]
+    assert told[-1] == "it was restarted 9 times in a row: its pods are made again after a rest"
+    cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
+    cluster.now += 700.0
+    cluster.change("train-worker-0", evicted=True, leaving=True)
+    cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING)
+    assert cluster.status.in_a_row == 1 and cluster.pods
+
+
+def test_a_pod_that_is_evicted_again_and_again_rests() -> None:
+    """Without a rule that restarts the job: the others run on."""
+    cluster = Cluster(job(rules=()))
+    for _ in range(3):
+        cluster.now += 60.0
+        cluster.settle(lambda: cluster.status.phase is JobPhase.RUNNING and len(cluster.pods) == 2)
+        cluster.change("train-worker-0", evicted=True, leaving=True)
+        cluster.look()
+        cluster.clear()
+    rest = cluster.status.rest_seconds
+    assert rest >= cluster.now + 10.0
+    assert created(cluster.look()) == [] and list(cluster.pods) == ["train-worker-1"]
+    cluster.now = rest
+    assert created(cluster.look()) == ["train-worker-0"]
 
 
 def test_what_fails_beside_an_eviction_is_no_failure() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from job_cases import job, task
 
 from jobs.core.peers import peers
@@ -11,7 +12,7 @@ from jobs.core.pod_body import PodBodies, selector
 from kube.dialects.queues.membership import NamedQueues, named_queues
 from kube.objects import Metadata
 from model.job import labels
-from model.job.job import CheckpointPolicy, Framework, GroupTerms, Job, JobDialect, Member
+from model.job.job import CheckpointPolicy, ElasticPolicy, Framework, GroupTerms, Job, JobDialect, Member
 from model.job.status import JobStatus
 from model.priority import PreemptionPolicy
 
@@ -51,8 +52,47 @@ def test_a_pod_is_told_where_checkpoints_are() -> None:
     assert {name: value for name, value in told.items() if name.startswith("SUBLET_")} == {
         "SUBLET_CHECKPOINT_URL": "s3://bucket/path", "SUBLET_CHECKPOINT_INTERVAL_SECONDS": "300",
         "SUBLET_CHECKPOINT_MAX": "2", "SUBLET_JOB_NAMESPACE": "ml", "SUBLET_JOB_NAME": "train",
+        "SUBLET_NOTICE_FILE": "/etc/sublet/notice/preemption",
     }  # fmt: skip
     assert not [each for each in body(job())["spec"]["containers"][0].get("env", ()) if "SUBLET" in each["name"]]
+
+
+@pytest.mark.parametrize(("index", "word"), [(0, "true"), (1, None)])
+def test_a_pod_of_an_elastic_job(index: int, word: str | None) -> None:
+    """Mounts the file of its world, whose name and its own it is told; one of the minimum says that it is."""
+    made = body(job(task("worker", 2, 1), elastic=ElasticPolicy("worker", 1, 2)), Member("worker", index))
+    told, (container,) = env(made), made["spec"]["containers"]
+    assert made["metadata"]["annotations"].get("sublet.dev/minimum-member") == word
+    assert told["SUBLET_WORLD_MEMBER"] == made["metadata"]["name"]
+    assert container["volumeMounts"] == [{"name": "sublet-world", "mountPath": "/etc/sublet/world"}]
+    assert told["SUBLET_WORLD_FILE"].startswith("/etc/sublet/world/")
+    assert made["spec"]["volumes"] == [{"name": "sublet-world", "configMap": {"name": "train-world"}}]
+    assert "SUBLET_WORLD_FILE" not in str(body(job()))
+
+
+def test_a_pod_with_checkpoints_asks_for_a_socket() -> None:
+    """Unless its template says otherwise."""
+    name, kept = "sublet.dev/checkpoint-socket", CheckpointPolicy("s3://bucket/path", 300.0, 2)
+    assert body(job(checkpoint=kept))["metadata"]["annotations"][name] == "true"
+    assert name not in body(job())["metadata"]["annotations"]
+    own = template() | {"metadata": {"annotations": {name: "false"}}}
+    assert body(job(task(template=own), checkpoint=kept))["metadata"]["annotations"][name] == "false"
+
+
+def test_a_pod_that_saves_asks_for_notice_and_has_it_as_a_file() -> None:
+    """The file follows the annotation; the template may ask for another time, and without a grace nothing is asked."""
+    made = body(job(checkpoint=CheckpointPolicy("s3://b", grace_seconds=90.0)))
+    assert made["metadata"]["annotations"]["sublet.dev/preemption-notice-seconds"] == "90"
+    field = {"fieldPath": "metadata.annotations['sublet.dev/preemption-notice']"}
+    items = [{"path": "preemption", "fieldRef": field}]
+    assert {"name": "sublet-notice", "downwardAPI": {"items": items}} in made["spec"]["volumes"]
+    mount = {"name": "sublet-notice", "mountPath": "/etc/sublet/notice", "readOnly": True}
+    assert mount in made["spec"]["containers"][0]["volumeMounts"]
+    own = task(template={**template(), "metadata": {"annotations": {"sublet.dev/preemption-notice-seconds": "5"}}})
+    told = body(job(own, checkpoint=CheckpointPolicy("s3://b")))["metadata"]["annotations"]
+    assert told["sublet.dev/preemption-notice-seconds"] == "5"
+    quiet = body(job(checkpoint=CheckpointPolicy("s3://b", grace_seconds=0.0)))["metadata"]["annotations"]
+    assert "sublet.dev/preemption-notice-seconds" not in quiet
 
 
 def test_a_pod_of_a_volcano_job() -> None:

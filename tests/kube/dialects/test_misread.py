@@ -11,6 +11,7 @@ from kube.dialects.koordinator import cpuburst, loadaware
 from kube.dialects.misread import in_metadata
 from kube.dialects.sublet import eviction, pod_annotations
 from kube.objects import Metadata
+from model.job.labels import CHECKPOINT_SOCKET
 
 WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "an eviction policy": ("annotations", eviction.ANNOTATION_POLICY, ("[[", '"BE"', "[1]"), "no rule may evict"),
@@ -18,6 +19,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "a sub-priority": ("labels", eviction.LABEL_PRIORITY, ("high", "2147483648"), "counts as unset"),
     "a switch": ("labels", eviction.LABEL_ENABLED, ("True", "yes"), "write true or false"),
     "a notice": ("annotations", pod_annotations.ANNOTATION_NOTICE, ("1e400", "5m", "-1"), "grace period"),
+    "a socket": ("annotations", CHECKPOINT_SOCKET, ("True", "yes"), "no socket; write true or false"),
     "a deadline": ("annotations", membership.WAITING_TIMES[0], ("soon", "30"), "write a duration such as 30m"),
     "an older deadline": ("annotations", membership.WAITING_TIMES[1], ("soon",), "write a duration such as 30m"),
     "a mode": ("annotations", membership.ANNOTATION_MODE, ("strict", "Foo"), "the gang is Strict; write NonStrict"),
@@ -37,6 +39,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
 }
 RIGHT: tuple[dict[str, Any], ...] = (
     {},
+    {"annotations": {CHECKPOINT_SOCKET: "true"}},
     {"labels": {eviction.LABEL_ENABLED: "false", eviction.LABEL_PRIORITY: "-5"}},
     {"annotations": {eviction.ANNOTATION_POLICY: "null", eviction.ANNOTATION_PRIORITY: "+7"}},
     {"annotations": {eviction.ANNOTATION_POLICY: '["BEMemoryEvict"]', pod_annotations.ANNOTATION_NOTICE: " 2.5 "}},

@@ -19,7 +19,6 @@ WORDS: dict[str, tuple[dict[str, Any], str]] = {
         "no LocalQueue has that name",
     ),
     "a WorkloadPriorityClass": ({"labels": {"kueue.x-k8s.io/priority-class": "team-a"}}, "spec.priorityClassName"),
-    "a pod group of Kueue": ({"labels": {"kueue.x-k8s.io/pod-group-name": "team-a"}}, "it makes no gang"),
     "a PodGroup of scheduler-plugins": (
         {"labels": {"scheduling.x-k8s.io/pod-group": "team-a"}},
         "it makes no gang; write a PodGroup of scheduling.sigs.k8s.io/v1alpha1",
@@ -67,12 +66,19 @@ def test_a_queue_of_that_name_serves_kueues_word() -> None:
     assert found.queue == "team-a" and in_metadata(named, "Pod ns/p", queues={"team-a"}) == ()
 
 
+def test_the_class_of_a_job_that_waits_whole() -> None:
+    """It orders Workloads; on anything else it is a word that nobody serves."""
+    named = Metadata(labels={"kueue.x-k8s.io/priority-class": "high"})
+    assert in_metadata(named, "Job ns/j", whole=True) == () and len(in_metadata(named, "Pod ns/p")) == 1
+
+
 def test_a_suspended_job_is_told_that_nothing_resumes_it() -> None:
     """As Kueue's guide has it written; without a queue somebody else means to resume it."""
     queued = Metadata(labels={"kueue.x-k8s.io/queue-name": "team-a"})
     assert "spec.suspend is true, and it waits until its LocalQueue admits it" in held_for_ever(
         queued, True, "Job ns/j"
     )
+    assert held_for_ever(queued, True, "Job ns/j", {"team-a"}) == ""
     assert held_for_ever(queued, False, "Job ns/j") == held_for_ever(Metadata(), True, "Job ns/j") == ""
 
 

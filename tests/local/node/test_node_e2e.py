@@ -346,7 +346,7 @@ def test_full_pod(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> Non
         ("helper", True, True),
     ]
     cluster.kubectl("delete", "pod", "full")
-    assert not list((cluster.directory / "run" / "volumes").glob("*"))
+    assert not list((cluster.directory / "run" / "kubelet" / "pods").glob("*"))
     killed = cluster.kubectl(
         "get", "events", "--field-selector", "reason=Killing,involvedObject.name=full", "-o", "json"
     )
@@ -408,7 +408,7 @@ def test_on_an_image(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> 
     assert user["extra"]["authentication.kubernetes.io/node-name"] == ["n1"]
     cluster.kubectl("patch", "configmap", "pages", "--patch", '{"data": {"page": "two"}}')
     until(lambda: fetch(f"http://{address}:8080/page", cluster) == "two", "the file follows")
-    hosts = next((cluster.directory / "run/volumes").glob("*/.etc/hosts"))
+    hosts = next((cluster.directory / "run/kubelet/pods").glob("*/.etc/hosts"))
     cluster.kubectl("create", "service", "clusterip", "found", "--tcp=80")
     until(lambda: "found.default.svc.cluster.local" in hosts.read_text(), "the Service has a name")
     cluster.kubectl("delete", "pod", "boxed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
 from wire import codec
@@ -32,8 +34,8 @@ class FakeDesk:
     def decision(self, node: str, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
-        self.saved.append(saved)
+    def checkpoints(self, told: Iterable[tuple[str, CheckpointSaved]]) -> None:
+        self.saved += [saved for _, saved in told]
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]:
         return self.costs_now

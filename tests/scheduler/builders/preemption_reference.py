@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import log2
 
 from preemption_builders import NOW
@@ -10,9 +11,11 @@ from preemption_builders import NOW
 from model.budget import DisruptionBudget
 from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
+from model.workload import WorkloadId
+from scheduler.core.preemption.facts import GangFacts
 
 Budgets = tuple[DisruptionBudget, ...]
-Cost = tuple[bool, int, tuple[bool, int], int, int, int, int]
+Cost = tuple[bool, int, tuple[bool, int], int, int, int, int, int, int]
 NODE = 256
 _Sum = tuple[int, int, int, int, int]
 
@@ -22,20 +25,32 @@ def budget(app: str, allowed: int = 0) -> DisruptionBudget:
     return DisruptionBudget("default", app, Selector((Requirement("app", Operator.IN, (app,)),)), allowed=allowed)
 
 
-def cost(chosen: Sequence[Pod], kept: Budgets) -> Cost:
-    """Outside the bands at all, budgets broken, who is highest, how many outside, how many, priorities, nodes and loss."""
+def cost(chosen: Sequence[Pod], kept: Budgets, gangs: Mapping[WorkloadId, GangFacts] | None = None) -> Cost:
+    """Outside the bands at all, budgets broken, who is highest, how many outside whose jobs do not go on, how many
+    outside, how many whose jobs do not go on, how many, priorities, nodes and loss.
+    """
     standings = [(not pod.colocation.below_prod, pod.spec.priority) for pod in chosen]
     covered = (sum(pod.labels["app"] == budget.name for pod in chosen) - budget.allowed for budget in kept)
     loss = sum(map(_loss, chosen))
+    ended = _ended(chosen, gangs or {})
     return (
         any(outside for outside, _ in standings),
         sum(max(0, over) for over in covered),
         max(standings, default=(False, 0)),
+        sum(not pod.colocation.below_prod for pod in ended),
         sum(outside for outside, _ in standings),
+        len(ended),
         len(chosen),
         sum(pod.spec.priority for pod in chosen),
         NODE * len({pod.spec.node_name for pod in chosen}) + loss,
     )
+
+
+def _ended(chosen: Sequence[Pod], gangs: Mapping[WorkloadId, GangFacts]) -> list[Pod]:
+    jobs = Counter(pod.own_workload for pod in chosen)
+    needed = {pod.own_workload for pod in chosen if pod.colocation.minimum_member}
+    spared = {job for job in jobs if job in gangs and jobs[job] <= gangs[job].surplus and job not in needed}
+    return [pod for pod in chosen if pod.own_workload not in spared]
 
 
 def least_cost(pods: Sequence[Pod], closed: str, members: int, each: int) -> Cost | None:
@@ -48,7 +63,8 @@ def least_cost(pods: Sequence[Pod], closed: str, members: int, each: int) -> Cos
     for height in {_standing(pod) for pod in pods}:
         cheapest = _cheapest([pod for pod in pods if _standing(pod) <= height], closed, members, each)
         if cheapest is not None:
-            found.append((height[0], cheapest[0], height, *cheapest[1:]))
+            closed_ones, outside, number, *rest = cheapest
+            found.append((height[0], closed_ones, height, outside, outside, number, number, *rest))
     return min(found, default=None)
 
 

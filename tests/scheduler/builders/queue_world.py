@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler_builders import raw_pod
+from scheduler_builders import raw_node, raw_pod
+from scheduler_fakes import World
 
 from kube import objects
+from scheduler.settings import QueueSettings, SchedulerSettings
 
 BATCH = "kubernetes.io/batch-cpu"
 
@@ -28,3 +30,8 @@ def pod(name: str, queue: str = "", **more: Any) -> objects.Pod:
 
 def running(name: str, queue: str, node: str = "n1", **more: Any) -> objects.Pod:
     return pod(name, queue, node_name=node, phase="Running", **more)
+
+
+def world(*items: Any, **queues: Any) -> World:
+    """A node of 4 batch CPUs and these objects, by the settings `queues`."""
+    return World(SchedulerSettings(queues=QueueSettings(**queues))).see(raw_node(batch_cpu="4000"), *items)

@@ -11,8 +11,10 @@ from kube.objects import Condition
 from model.fault import KubernetesFault
 from model.metrics import MetricSample
 from model.placement import Placement
+from model.pod.colocation import StandingNotice
 from model.reason import Reason
 from model.report import PreemptionNotice
+from model.suspended.workload import WorkloadAdmission
 from model.workload import GangTimes
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
@@ -89,6 +91,10 @@ class FakeWriter:
         self.groups: dict[str, Condition] = {}
         self.failing = False
         self.absent: set[str] = set()
+        self.admitted: list[str] = []
+
+    async def admit(self, named: NamedObject, admission: WorkloadAdmission) -> None:
+        self.admitted.append(named.name)
 
     async def unscheduled(self, pod: NamedObject, message: str, *, first: bool, nominated: str | None = None) -> None:
         self.writes += 1
@@ -170,6 +176,25 @@ class FakeCourier:
         self.told.pop((node, pod_uid), None)
 
 
+class FakeNoticeWriter:
+    """Keeps what pods show, by name; `failures` holds a fault by pod name, used up once each."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, StandingNotice] = {}
+        self.failures: dict[str, KubernetesFault] = {}
+
+    async def show(self, pod: NamedObject, notice: StandingNotice) -> None:
+        if fault := self.failures.pop(pod.name, None):
+            raise fault
+        self.shown[pod.name] = notice
+
+    async def hide(self, pod: NamedObject, notice: StandingNotice) -> None:
+        if fault := self.failures.pop(pod.name, None):
+            raise fault
+        if self.shown.get(pod.name) == notice:
+            del self.shown[pod.name]
+
+
 class FakeMeter:
     def __init__(self) -> None:
         self.refusals: list[str] = []
@@ -185,6 +210,8 @@ class FakeMeter:
         self.gangs: list[tuple[str, bool]] = []
         self.losses: list[tuple[str, str, Reason]] = []
         self.completions: list[tuple[float, str, str, str]] = []
+        self.work: list[tuple[str, float]] = []
+        self.saves: list[tuple[str, str, str]] = []
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -225,6 +252,15 @@ class FakeMeter:
     def queues(self, names: Collection[str], series: Mapping[str, Sequence[MetricSample]]) -> None:
         self.queue_names, self.series = names, series
 
+    def lost_work(self, queue: str, seconds: float) -> None:
+        self.work.append((queue, seconds))
+
+    def checkpoint(self, job: str, reason: str, status: str) -> None:
+        self.saves.append((job, reason, status))
+
+    def job_gone(self, job: str) -> None:
+        self.saves = [each for each in self.saves if each[0] != job]
+
     def job_preempted(self, preemptor_queue: str, victim_queue: str, reason: Reason) -> None:
         self.losses.append((preemptor_queue, victim_queue, reason))
 
@@ -232,17 +268,26 @@ class FakeMeter:
 class World:
     """A scheduler loop without a network. `see` tells it of an object, `turn` runs one turn and its writes."""
 
-    def __init__(self, settings: SchedulerSettings | None = None, cache: ClusterCache | None = None) -> None:
+    def __init__(
+        self, settings: SchedulerSettings | None = None, cache: ClusterCache | None = None, api: Any = None
+    ) -> None:
+        """`api` is binder, writer and evictor in one, where what is written is to be read again."""
         settings = settings or SchedulerSettings()
-        self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
+        self.clock = FakeClock()
+        self.binder, self.writer, self.evictor = (api, api, api) if api else (FakeBinder(), FakeWriter(), FakeEvictor())
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
-        self.evictor, self.courier = FakeEvictor(), FakeCourier()
+        self.courier, self.notices = FakeCourier(), FakeNoticeWriter()
         self.cache = cache or ClusterCache(
-            settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain
+            settings.served,
+            settings.load,
+            settings.gangs,
+            settings.largest_cpu_ratio,
+            settings.plain,
+            late_by_creation=settings.suspended_jobs.ready.by_creation,
         )
         self.cycle = Cycle(self.cache, settings)
         self.history = DecisionHistory(settings.decision_history)
-        outlets = Outlets(self.binder, self.writer, self.evictor, self.announcer, self.courier)
+        outlets = Outlets(self.binder, self.writer, self.evictor, self.announcer, self.courier, self.notices)
         publisher = Publisher(outlets, self.meter, self.clock, settings)
         self.loop = Loop(self.cycle, publisher, self.history, self.meter, self.clock, settings)
 

@@ -91,7 +91,7 @@ def test_a_job_with_a_queue_starts_whole() -> None:
     assert found.cycle.backlog.held == 1
     found.see(*of_job(4))
     assert placed(found) == names(of_job(4))
-    pod = found.cache.find("default", "p0")
+    pod = found.cache.pods.find("default", "p0")
     assert pod is not None and pod.pod.spec.queue == "study"
 
 
@@ -111,7 +111,7 @@ def test_a_job_that_comes_after_its_pods() -> None:
     found = world(nodes=0).see(*of_job(3))
     assert placed(found) == set()
     found.see(job(3), raw_node("n0"))
-    assert placed(found) == set() and found.cache.gang_keys() == {"default/job:train"}
+    assert placed(found) == set() and found.cache.pods.gang_keys() == {"default/job:train"}
     found.see(raw_node("n1"))
     assert placed(found) == names(of_job(3))
 
@@ -211,7 +211,7 @@ def test_a_pytorch_job() -> None:
     pods = [made(f"t{index}", owner, label) for index in range(3)]
     assert placed(found.see(*pods[:2])) == set()
     assert placed(found.see(pods[2])) == names(pods)
-    pod = found.cache.find("default", "t0")
+    pod = found.cache.pods.find("default", "t0")
     assert pod is not None and pod.pod.spec.queue == "study"
 
 
@@ -226,6 +226,6 @@ def test_pods_of_an_object_by_name() -> None:
     pods = of_job_set("workers", 2)
     found = world().see(job_set(("workers", 2)), *pods)
     found.turn()
-    assert [pod.name for pod in found.cache.made_by("default/train")] == ["workers-0", "workers-1"]
+    assert [pod.name for pod in found.cache.pods.made_by("default/train")] == ["workers-0", "workers-1"]
     found.gone(*pods).turn()
-    assert found.cache.made_by("default/train") == ()
+    assert found.cache.pods.made_by("default/train") == ()

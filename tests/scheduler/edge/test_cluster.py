@@ -10,11 +10,19 @@ import pytest
 
 from kube import objects
 from kube.client import PatchKind
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE, notice_text, withdrawal
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.pod.colocation import StandingNotice
 from model.workload import GangTimes
 from scheduler.core.gangs.volcano_phase import VolcanoPhase, VolcanoStatus
-from scheduler.edge.cluster import KubernetesBinder, KubernetesEvictor, KubernetesStatusWriter, scheduler_config
+from scheduler.edge.cluster import (
+    KubernetesBinder,
+    KubernetesEvictor,
+    KubernetesNoticeWriter,
+    KubernetesStatusWriter,
+    scheduler_config,
+)
 from scheduler.ports import NamedObject
 
 PROFILE = """
@@ -129,6 +137,43 @@ def test_a_victim_is_told_before_it_is_deleted(status: int, required: bool, dele
         asyncio.run(evict)
     assert next(seen[:2] for seen in writes.seen) == ("STRATEGIC", f"{POD}/status")
     assert (("DELETE", POD, "u") in writes.seen) == deleted
+
+
+TOLD = StandingNotice(1.0, 61.0, "PreemptionByScheduler", "gang/ml/big")
+
+
+@pytest.mark.parametrize(
+    ("hides", "status", "raised"),
+    [
+        (False, 0, False),
+        (False, 404, False),
+        (False, 409, False),
+        (False, 500, True),
+        (True, 0, False),
+        (True, 404, False),
+        (True, 422, False),
+        (True, 500, True),
+    ],
+)
+def test_a_notice_on_a_pod(hides: bool, status: int, raised: bool) -> None:
+    """With its status; who is gone, or shows another notice by now, is done with."""
+    writes: Any = Writes(f"{POD}/status" if status else "", status)
+    writer, pod = KubernetesNoticeWriter(writes), NamedObject("d", "p", "u")
+    with pytest.raises(KubernetesFault) if raised else contextlib.nullcontext():
+        asyncio.run(writer.hide(pod, TOLD) if hides else writer.show(pod, TOLD))
+    ((kind, path, body),) = writes.seen
+    assert (kind, path) == ("JSON" if hides else "MERGE", f"{POD}/status")
+    annotations = {ANNOTATION_STANDING_NOTICE: notice_text(TOLD)}
+    assert body == (withdrawal(TOLD, "u") if hides else {"metadata": {"uid": "u", "annotations": annotations}})
+
+
+def test_a_workload_shows_no_notice() -> None:
+    """Its pods do."""
+    writes: Any = Writes()
+    writer, workload = KubernetesNoticeWriter(writes), NamedObject("d", "w", "u", group="kueue.x-k8s.io")
+    asyncio.run(writer.show(workload, TOLD))
+    asyncio.run(writer.hide(workload, TOLD))
+    assert writes.seen == []
 
 
 GROUP = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/train"

@@ -7,7 +7,8 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ from link_fakes import FakeDesk, hello, report
 
 from kube.grpc_server import loopback_server
 from model.fault import ConfigurationFault
-from model.report import EvictionCost, PreemptionNotice
+from model.report import CheckpointSaved, EvictionCost, PreemptionNotice
 from scheduler.edge.linkchild import LinkChild
 from scheduler.link.frames import Serving
 from wire import codec
-from wire.v1 import link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
+from wire.v1 import link_pb2, link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
 
 METADATA = (("authorization", "Bearer secret"),)
 LATER = 1e12
@@ -170,6 +171,35 @@ def test_reports_go_up_and_costs_and_notices_come_down(play: Any) -> None:
         assert message.withdrawal.pod_uid == "u1"
         call.cancel()
         await holds(lambda: rig.node_reports.links == ["+n1", "-n1"])
+
+    play(working)
+
+
+def test_checkpoints_take_a_tenth_of_the_scheduler_at_most(play: Any) -> None:
+    """Whoever tells of them without pause, and however long each takes: the newest of a pod waits meanwhile."""
+
+    class Slow(FakeDesk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.batches = 0
+
+        def checkpoints(self, told: Iterable[tuple[str, CheckpointSaved]]) -> None:
+            time.sleep(0.03)
+            self.batches += 1
+            super().checkpoints(told)
+
+    async def working(rig: Rig) -> None:
+        rig.node_reports = desk = Slow()
+        rig.child.lead(desk, "")
+        call = await rig.linked()
+        began, step = time.monotonic(), 1
+        while time.monotonic() - began < 2.0:
+            step += 1
+            body = codec.checkpoint_to_wire(CheckpointSaved("d", "p", "u", time.time(), step), time.time())
+            await call.write(link_pb2.NodeMessage(sequence=step, checkpoint=body))
+            await asyncio.sleep(0.01)
+        assert desk.batches <= 9  # each with its rest takes 0.3 s
+        await holds(lambda: desk.saved[-1].step == step)
 
     play(working)
 

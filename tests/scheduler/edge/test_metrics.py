@@ -26,6 +26,8 @@ def test_what_is_counted() -> None:
     metrics.job_ended_waiting(0.5, "train", "Job", "scheduled")
     metrics.gang_ended_waiting("timeout", timed_out=True)
     metrics.job_preempted("train", "batch", Reason.RECLAIMING)
+    metrics.lost_work("train", 12.0)
+    metrics.checkpoint("ml/bert", "notice", "complete")
     metrics.job_completed(90.0, "train", "PyTorchJob", "succeeded")
     queues = ("train", "batch")
     metrics.queues(queues, {**dict.fromkeys(QUEUE_ROWS, ()), QUEUE_ROWS[0]: [MetricSample(9, ("gone", "1"))]})
@@ -58,6 +60,8 @@ def test_what_is_counted() -> None:
         ("preemption_victims_sum",): 6,
         ("evictions_total", "done"): 1,
         ("refused_objects_total", "Pod"): 1,
+        ("lost_work_seconds_total", "train"): 12,
+        ("training_checkpoint_saves_total", "ml/bert", "notice", "complete"): 1,
         ("links",): 4,
         ("training_job_scheduling_duration_seconds_count", "Job", "train", "scheduled"): 1,
         ("training_job_scheduling_duration_seconds_sum", "Job", "train", "scheduled"): 0.5,
@@ -83,3 +87,20 @@ def test_what_was_counted_of_queues_that_are_gone() -> None:
     assert "goes" not in text and 'victim_queue="stays"} 2' in text
     metrics.job_ended_waiting(0.5, "goes", "Job", "scheduled")
     assert 'queue="goes"' in generate_latest(metrics.registry).decode()
+
+
+def saves(metrics: SchedulerMetrics) -> set[str]:
+    """Jobs whose checkpoints are counted."""
+    families = text_string_to_metric_families(generate_latest(metrics.registry).decode())
+    return {each.labels["job"] for family in families for each in family.samples if "checkpoint_saves" in each.name}
+
+
+def test_checkpoints_are_counted_as_long_as_their_job_is_there() -> None:
+    """And of no more than the last thousand jobs: their names are any text."""
+    metrics = SchedulerMetrics()
+    for number in range(1001):
+        metrics.checkpoint(f"ml/{number}", "interval", "complete")
+    assert len(saves(metrics)) == 1000 and "ml/0" not in saves(metrics)
+    metrics.job_gone("ml/7")
+    metrics.job_gone("ml/unheard-of")
+    assert "ml/7" not in saves(metrics) and len(saves(metrics)) == 999

@@ -40,7 +40,7 @@ def test_newest_wins() -> None:
     node_reports.connected("n1")
     for cpu in range(1000):
         node_reports.report("n1", report(cpu))
-        node_reports.checkpoint("n1", CheckpointSaved("d", "p", "u", 1.0 + cpu, cpu))
+        node_reports.checkpoints([("n1", CheckpointSaved("d", "p", "u", 1.0 + cpu, cpu))])
     node_reports.disconnected("n1")
     frame = taken(node_reports)
     assert (frame.links, frame.reports) == ({"n1": False}, {"n1": report(999)})
@@ -85,7 +85,7 @@ def test_another_leader_hears_nothing_of_the_last() -> None:
     """Reports, checkpoints and costs are forgotten; that links ended is not."""
     node_reports = RemoteNodeReports(Clock())
     node_reports.report("n", report(1))
-    node_reports.checkpoint("n", CheckpointSaved("d", "p", "u", 1.0, 1))
+    node_reports.checkpoints([("n", CheckpointSaved("d", "p", "u", 1.0, 1))])
     node_reports.decision("n", decision(1))
     node_reports.learn({"n": (EvictionCost("v"),)})
     node_reports.forget()

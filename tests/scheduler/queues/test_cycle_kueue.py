@@ -24,9 +24,12 @@ from scheduler_builders import raw_group
 from scheduler_fakes import World
 
 from kube import objects
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.core.queues.policy import FairPreemption
 from scheduler.settings import SchedulerSettings
 
+ANY = [objects.Toleration(operator="Exists")]
 TEAMS = (namespace("ml-research"), namespace("ml-production"))
 
 
@@ -72,6 +75,23 @@ def test_both_local_queues_share_one_quota() -> None:
     assert 'that is the maximum of queue "cohort/ai-platform"; nor is there enough memory, nvidia.com/gpu' in waits(
         world, "late", "ml-production"
     )
+
+
+def test_those_who_lack_quota_alike_are_judged_once_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are told, in the words of the first; a thousand that wait cost little more than one."""
+    world = settled(platform().see(*(research(f"r{n}", created=n) for n in range(12))))
+    asked: list[str] = []
+    refusal = world.cycle.quotas.refusal
+
+    def counted(candidate: Candidate) -> QueueRefusal | None:
+        asked.append(candidate.subject.name)
+        return refusal(candidate)
+
+    monkeypatch.setattr(world.cycle.quotas, "refusal", counted)
+    world.see(*(research(f"late{n}", created=99.0) for n in range(20))).turn()
+    assert len(asked) == 1
+    assert len({waits(world, f"late{n}", "ml-research") for n in range(20)}) == 1
+    assert "that is the maximum" in waits(world, "late19", "ml-research")
 
 
 def test_priority_alone_separates_them() -> None:
@@ -221,6 +241,7 @@ PLACED: dict[str, tuple[Callable[[], World], list[objects.Pod], int]] = {
     ),
     "nor by a LocalQueue that is not there": (lambda: two(), pods("none", 1), 0),
     "a resource that no group covers is refused": (lambda: two(), pods("one", 1, whole=True), 0),
+    "what asks for nothing of it needs no flavour": (lambda: two(), pods("one", 1, gpus=0, tolerations=ANY), 1),
     "a cohort of a cohort lends": (
         lambda: two("low").see(
             cluster_queue("two", "other"),

@@ -27,6 +27,19 @@ def test_a_hard_quota_holds() -> None:
     assert world.binder.assigned["p2"] == "n1"
 
 
+def test_guarantees_of_more_than_is_left() -> None:
+    """A node is lost: each team has half of its guarantee, and nothing stands idle; what does not fit now waits."""
+    world = World().see(raw_node(batch_cpu="2000"))
+    world.see(*(queue(name, quota={"guaranteed": cpu(2000)}) for name in ("one", "two")))
+    world.see(*(pod(f"{name}{i}", name, created=float(i)) for name in ("one", "two") for i in range(3)))
+    turn = world.turn()
+    assert sorted(world.binder.assigned) == ["one0", "one1", "two0", "two1"]
+    told = {decision.reason for decision in turn.decisions if decision.subject.endswith("2")}
+    assert told == {Reason.QUOTA_EXHAUSTED}
+    world.see(raw_node("n2", batch_cpu="2000")).turn(after=1.0)
+    assert len(world.binder.assigned) == 6
+
+
 @pytest.mark.parametrize(
     ("queues", "reason", "message"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scheduler_processes import Cluster, SchedulerProcess, until
+from scheduler_processes import POD_GROUP_CRD, Cluster, SchedulerProcess, until
 
 from cli.main import main
 
@@ -119,10 +119,9 @@ def test_one_runs_and_another_waits_whole(
     assert template["spec"]["nodeSelector"] == {"pool": "batch"}
     assert template["spec"]["tolerations"] == [{"key": "batch", "operator": "Exists"}]
     admission = workload(cluster, "one")["status"]["admission"]
-    assert admission == {
-        "clusterQueue": "team",
-        "podSetAssignments": [{"name": "main", "count": 2, "flavors": {"cpu": "batch"}, "resourceUsage": {"cpu": "4"}}],
-    }
+    seats = {"levels": ["kubernetes.io/hostname"], "domains": [{"values": ["n0"], "count": 2}]}
+    own = {"name": "main", "count": 2, "flavors": {"cpu": "batch"}, "resourceUsage": {"cpu": "4"}}
+    assert admission == {"clusterQueue": "team", "podSetAssignments": [own | {"topologyAssignment": seats}]}
     add_job(cluster, "two")
     waits = 'queue "team" may have 0 more of cpu now'
     until(lambda: waits in condition(cluster, "two", "QuotaReserved")[2], "the second says what it waits for", log)
@@ -218,3 +217,113 @@ def test_a_higher_priority_preempts_the_whole_job(cluster: Cluster, scheduler: l
     assert job(cluster, "low").get("status", {}).get("failed", 0) == 0
     end_pods(cluster, "urgent")
     until(lambda: bound(cluster, "low") == 2, "it runs again", log)
+
+
+def test_what_holds_for_pods_holds_for_a_job_without_any(cluster: Cluster, scheduler: list[SchedulerProcess]) -> None:
+    """A policy withholds a priority from the namespace: nobody goes for a job that would never have a pod."""
+    install(cluster)
+    add_node(cluster, "n0")
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
+    expression = "!has(object.spec.priorityClassName) || !object.spec.priorityClassName.startsWith('system-')"
+    validations = [{"expression": expression, "message": "no system priority here"}]
+    spec = {"matchConstraints": {"resourceRules": rules}, "validations": validations}
+    cluster.request("POST", f"{policies}ies", {"metadata": {"name": "plain"}, "spec": spec})
+    binding = {"metadata": {"name": "plain"}, "spec": {"policyName": "plain", "validationActions": ["Deny"]}}
+    cluster.request("POST", f"{policies}ybindings", binding)
+    scheduler.append(SchedulerProcess(cluster))
+    log = scheduler[0].log
+    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "4"}}}
+    service = {"schedulerName": "koord-scheduler", "containers": [container], "terminationGracePeriodSeconds": 0}
+    cluster.request("POST", PODS, {"metadata": {"name": "service"}, "spec": service})
+    until(lambda: cluster.request("GET", f"{PODS}/service")["spec"].get("nodeName"), "the service runs", log)
+    inner = {**service, "priorityClassName": "system-cluster-critical", "restartPolicy": "Never"}
+    body = {"parallelism": 1, "completions": 1, "suspend": True, "template": {"spec": inner}}
+    metadata = {"name": "evil", "labels": {"kueue.x-k8s.io/queue-name": "a"}}
+    cluster.request("POST", JOBS, {"metadata": metadata, "spec": body})
+    events = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Devil"
+    told = lambda: " ".join(each["message"] for each in cluster.request("GET", events)["items"])  # noqa: E731
+    until(lambda: "no system priority here" in told(), "its author is told", log)
+    assert cluster.request("GET", WORKLOADS)["items"] == []
+    assert "deletionTimestamp" not in cluster.request("GET", f"{PODS}/service")["metadata"]
+
+
+def test_killed_again_and_again(cluster: Cluster, scheduler: list[SchedulerProcess]) -> None:
+    """Two jobs share quota for one, and whoever decides is killed twice a job: each runs once, one after the other."""
+    install(cluster)
+    add_node(cluster, "n0", cpu="16")
+    names, seen = ["one", "two"], dict[str, set[str]]()
+    for name in names:
+        add_job(cluster, name, pods=2, cpu="2")
+    scheduler.append(SchedulerProcess(cluster))
+
+    def look() -> list[str]:
+        """Jobs that have pods with nodes; there is quota for one."""
+        for name in names:
+            found = seen.setdefault(name, set())
+            found.update(each["metadata"]["uid"] for each in pods(cluster, name))
+        running = [name for name in names if any(_runs(each) for each in pods(cluster, name))]
+        assert len(running) <= 1, running
+        return running
+
+    def killed() -> None:
+        scheduler[-1].process.kill()
+        scheduler[-1].process.wait(10)
+        scheduler.append(SchedulerProcess(cluster))
+
+    through: set[str] = set()
+    while len(through) < len(names):
+        admitted = lambda: [n for n in names if condition(cluster, n, "Admitted")[0] == "True" and n not in through]  # noqa: E731
+        until(admitted, "the next is admitted", scheduler[-1].log, seconds=60.0)
+        killed()
+        until(lambda: look() and bound(cluster, look()[0]) == 2, "it runs", scheduler[-1].log, seconds=60.0)
+        (name,) = look()
+        killed()
+        look()
+        end_pods(cluster, name)
+        through.add(name)
+        until(
+            lambda n=name: condition(cluster, n, "Finished")[0] == "True",
+            "it is through",
+            scheduler[-1].log,
+            seconds=60.0,
+        )
+    assert {name: len(found) for name, found in seen.items()} == dict.fromkeys(names, 2)
+
+
+def _runs(pod: Any) -> bool:
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def test_a_training_job_waits_whole(cluster: Cluster, scheduler: list[SchedulerProcess]) -> None:
+    """Written to go on at once: it makes no pod before its LocalQueue admits it, nor after it was evicted."""
+    install(cluster)
+    path = ROOT / "deploy" / "crds" / "optional" / "sublet" / "trainingjobs.yaml"
+    for definition in (yaml.safe_load(path.read_text()), POD_GROUP_CRD):
+        cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    add_node(cluster, "n0")
+    scheduler.append(SchedulerProcess(cluster))
+    log = scheduler[0].log
+    add_job(cluster, "before", pods=1, cpu="4")
+    until(lambda: bound(cluster, "before") == 1, "the first runs", log)
+    jobs = "/apis/sublet.dev/v1alpha1/namespaces/default/trainingjobs"
+    container = {"name": "main", "image": "train"}
+    spec = {
+        "jobType": "PyTorchJob",
+        "resources": {"minReplicas": 2, "replicaResources": {"cpu": "2"}},
+        "template": {"spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}},
+    }
+    metadata = {"name": "bert", "labels": {"kueue.x-k8s.io/queue-name": "a"}}
+    body = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "metadata": metadata, "spec": spec}
+    cluster.request("POST", jobs, body)
+    own = lambda: cluster.request("GET", f"{PODS}?labelSelector=sublet.dev/job-name%3Dbert")["items"]  # noqa: E731
+    waits = 'queue "team" may have 0 more of cpu now'
+    until(lambda: waits in condition(cluster, "bert", "QuotaReserved")[2], "it waits", log)
+    assert own() == [] and cluster.request("GET", f"{jobs}/bert")["spec"]["suspend"] is True
+    end_pods(cluster, "before")
+    until(lambda: sum(bool(each["spec"].get("nodeName")) for each in own()) == 2, "it runs", log)
+    assert own()[0]["spec"]["nodeSelector"] == {"pool": "batch"}
+    name = workload(cluster, "bert")["metadata"]["name"]
+    cluster.request("PATCH", f"{WORKLOADS}/{name}", {"spec": {"active": False}}, MERGE)
+    until(lambda: condition(cluster, "bert", "Admitted")[0] == "False" and own() == [], "it is evicted", log)
+    assert "nodeSelector" not in cluster.request("GET", f"{jobs}/bert")["spec"]["template"]["spec"]

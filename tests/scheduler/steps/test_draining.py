@@ -7,6 +7,7 @@ from kueue_world import cluster_queue, flavor, gpu_node, gpu_pod, local_queue, n
 from scheduler_fakes import World
 
 from kube import objects
+from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.queues.tree import tree_of
 from scheduler.steps.draining import Draining
 
@@ -30,7 +31,7 @@ def world(**spec: str) -> World:
 
 
 def going(found: World, draining: Draining, now: float = 100.0) -> dict[str, str]:
-    turn = draining.turn(tree_of(found.cache.queues.queues()), now)
+    turn = draining.turn(tree_of(found.cache.queues.queues()), PreemptionPolicySettings(), now)
     return {each.pod.name: each.reason for each in turn.evictions}
 
 

@@ -31,7 +31,9 @@ def rules(
     tree = tree_of(queues or (Queue("team", admission=admission or QueueAdmission()),))
     book = QueueBook(TurnQuota(tree, ShareRules()))
     charges = [charge_of(pod(name, node_name="n1", queue="team", phase=PodPhase.RUNNING)) for name in running]
-    book.came(charge for charge in charges if charge is not None)
+    for charge in charges:
+        if charge is not None:
+            book.came("team", [charge])
     return JobRules(tree, book, waiting)
 
 
@@ -54,7 +56,7 @@ def test_a_job_that_runs_has_its_place() -> None:
     book = QueueBook(TurnQuota(tree, ShareRules()))
     own = charge_of(pod("w9", node_name="n1", queue="team", gang=in_group(), phase=PodPhase.RUNNING))
     assert own is not None
-    book.came([own])
+    book.came("team", [own])
     assert JobRules(tree, book, [group]).refused(group) is None
 
 

@@ -15,8 +15,9 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.attempt import Misfit
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption
+from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.core.snapshot.podclass import class_of
-from scheduler.steps.memo import Memo
+from scheduler.steps.memo import Lacking, Memo
 from scheduler.steps.preempting import UNDER_WAY
 
 MISFIT = Misfit(0, FitReport(1, 0))
@@ -133,3 +134,32 @@ def test_room_that_is_given_up_ends_it_all() -> None:
     known.remember_message(one, "0/1 nodes")
     known.forget()
     assert (known.misfit(one), known.refusal(one), known.message_for(one)) == (None, None, "")
+
+
+NO_MORE = QueueRefusal(Reason.QUOTA_EXHAUSTED, "no more")
+LACKING = Lacking(NO_MORE, None, "told", NO_MORE.need)
+
+
+def test_a_queue_without_quota_refuses_others_alike() -> None:
+    """Lone pods of the same LocalQueue, until room is given up."""
+    known = memo()
+    known.remember_lacking(lone("a"), "team", LACKING)
+    assert known.lacking(lone("b"), "team") is LACKING
+    assert known.lacking(lone("b"), "other") is None and known.lacking(lone("b", batch_cpu=7), "team") is None
+    known.forget()
+    assert known.lacking(lone("b"), "team") is None
+
+
+@pytest.mark.parametrize(
+    ("asker", "refusal"),
+    [
+        (train(), NO_MORE),
+        (lone(), QueueRefusal(Reason.QUEUE_ORDER, "behind another")),
+        (lone(), QueueRefusal(Reason.QUEUE_HELD, "on hold")),
+    ],
+)
+def test_other_refusals_are_found_out_each_time(asker: Candidate, refusal: QueueRefusal) -> None:
+    """Where more than amounts decides."""
+    known = memo()
+    known.remember_lacking(asker, "team", Lacking(refusal, None, "told", refusal.need))
+    assert known.lacking(asker, "team") is None

@@ -12,7 +12,7 @@ from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.placement.explain import Verdict
 from scheduler.settings import SchedulerSettings
-from scheduler.steps.pod_conditions import PodConditions
+from scheduler.steps.pod_conditions import PodConditions, says_as_much
 
 JOB = WorkloadId.pod("default/a")
 
@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self, *names: str, bound: str = "") -> None:
         self.nodes: dict[str, str] = {}
-        cache = ClusterCache(SchedulerSettings().served)
+        self.cache = cache = ClusterCache(SchedulerSettings().served)
         for name in names:
             cache.apply(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod(name, node_name=bound))))
         self.conditions = PodConditions(cache, lambda uid, subject: self.nodes.get(uid, "") if subject == JOB else "")
@@ -83,3 +83,29 @@ def test_a_bound_pod_has_no_nomination_to_take_back() -> None:
     world.tell("full", "a")
     world.nodes["uid-a"] = "n2"
     assert world.conditions.renominate("uid-a", JOB) == []
+
+
+def test_other_numbers_are_no_news_for_a_minute() -> None:
+    """Other words are, and so are other numbers where it is not known when it was told."""
+    world = Told("a")
+    record = world.cache.pods.record("uid-a")
+    assert record is not None
+    world.tell("1 of 3 cpu", "a")
+    assert not says_as_much(record, "2 of 3 cpu", 100.0)
+    record.told_seconds = 100.0
+    assert says_as_much(record, "1 of 3 cpu", 1000.0)
+    assert says_as_much(record, "2.5 of 13 cpu", 159.0)
+    assert not says_as_much(record, "2.5 of 13 cpu", 160.0)
+    assert not says_as_much(record, "2.5 of 13 memory", 101.0)
+
+
+def test_the_number_in_a_name_is_news() -> None:
+    """Another queue is no other number of the same one."""
+    world = Told("a")
+    record = world.cache.pods.record("uid-a")
+    assert record is not None
+    world.tell('the maximum of queue "team-1" is 3 cpu', "a")
+    record.told_seconds = 100.0
+    assert says_as_much(record, 'the maximum of queue "team-1" is 4 cpu', 101.0)
+    assert not says_as_much(record, 'the maximum of queue "team-2" is 3 cpu', 101.0)
+    assert not says_as_much(record, 'the maximum of queue "1" is 3 cpu', 101.0)

@@ -120,3 +120,11 @@ def test_a_job_is_lost_once() -> None:
     )
     plan = EvictionPlan(WorkloadId.pod("x/y"), "x/y", victims, ())
     assert list(losses(plan)) == [("a", Reason.RECLAIMING), ("b", Reason.PREEMPTING)]
+
+
+def test_who_is_left_to_end_is_not_lost_yet() -> None:
+    victims = (
+        Victim("ml/p", "u0", "n1", WorkloadId.pod("ml/p"), queue="a", left_until_seconds=9.0),
+        Victim("ml/q", "u1", "n1", WorkloadId.pod("ml/q"), queue="b"),
+    )
+    assert list(losses(EvictionPlan(WorkloadId.pod("x/y"), "x/y", victims, ()))) == [("b", Reason.PREEMPTING)]

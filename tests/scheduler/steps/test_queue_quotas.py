@@ -1,26 +1,15 @@
-"""Quotas of queues in a turn: how much of a workload is let through, whose turn it is, and in what order."""
+"""Quotas of queues in a turn: how much of a workload is let through, and what counts."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
-from queue_world import BATCH, cpu, pod, queue, running
-from scheduler_builders import raw_group, raw_node, raw_pod
-from scheduler_fakes import World
+from queue_world import BATCH, cpu, pod, queue, world
+from scheduler_builders import raw_group, raw_pod
 
 from kube import objects
 from model.reason import Reason
-from scheduler.settings import QueueSettings, SchedulerSettings
-
-
-def world(*items: Any, **queues: Any) -> World:
-    return World(SchedulerSettings(queues=QueueSettings(**queues))).see(raw_node(batch_cpu="4000"), *items)
-
-
-def selecting(source: objects.Pod, labels: dict[str, str]) -> objects.Pod:
-    return msgspec.structs.replace(source, spec=msgspec.structs.replace(source.spec, node_selector=labels))
+from scheduler.core.preemption.demand import cut
 
 
 def test_a_gang_gets_as_many_members_as_there_is_quota_for() -> None:
@@ -46,60 +35,13 @@ def test_a_minimum_beyond_the_quota_is_placed_in_no_part() -> None:
     assert len(found.writer.conditions) == 3
 
 
-@pytest.mark.parametrize(
-    ("order", "placed"),
-    [("StrictFIFO", set()), ("BestEffortFIFO", {"small"}), ("Backfill", {"small"})],
-)
-def test_what_a_first_that_does_not_fit_means_to_others(order: str, placed: set[str]) -> None:
-    """In a strict queue they wait, also in the turns in which it rests; other queues go on."""
-    found = world(queue("team", order=order), queue("other"))
-    found.see(running("r", "", batch_cpu="3000"), pod("large", "team", batch_cpu="2000", created=1.0))
-    found.see(pod("small", "team", batch_cpu="100", created=2.0), pod("o", "other", created=3.0))
-    found.turn()
-    found.turn(after=0.5)
-    assert found.binder.assigned.keys() == placed | {"o"}
-    if order == "StrictFIFO":
-        assert "pod/default/large is before it" in found.told("small")[0]
-        found.gone(pod("large", "team", batch_cpu="2000", created=1.0)).turn(after=11.0)
-        assert "small" in found.binder.assigned
-
-
-NEVER: dict[str, tuple[dict[str, Any], list[objects.Pod], str]] = {
-    "more than its queue may have": (
-        {"quota": {"hard": cpu(1000)}},
-        [pod("never", "team", batch_cpu="2000", created=1.0)],
-        'queue "team" can never have 2000',
-    ),
-    "a priority that its queue does not take": (
-        {"admissionControl": {"priorityRange": {"max": 6000}}},
-        [pod("never", "team", priority=6001, created=1.0)],
-        'queue "team" takes priorities up to 6000',
-    ),
-    "more than the largest node has": (
-        {},
-        [pod("never", "team", batch_cpu="4001", created=1.0)],
-        "what the cluster has",
-    ),
-    "a node that does not exist": (
-        {},
-        [selecting(pod("never", "team", created=1.0), {"zone": "lost"})],
-        "0/1 nodes",
-    ),
-    "more members than all nodes hold": (
-        {},
-        [pod(f"never{i}", "team", group="train", batch_cpu="1500", created=1.0) for i in range(3)],
-        "what the cluster has",
-    ),
-}
-
-
-@pytest.mark.parametrize(("spec", "never", "told"), NEVER.values(), ids=NEVER)
-def test_a_first_that_can_never_run_holds_up_nobody(spec: dict[str, Any], never: list[objects.Pod], told: str) -> None:
-    """A strict queue goes on with the next, and the first is told its own reason."""
-    found = world(queue("team", order="StrictFIFO", **spec), raw_group("train", 3))
-    found.see(*never, pod("next", "team", created=2.0)).turn()
-    assert found.binder.assigned == {"next": "n1"}
-    assert told in found.told(never[0].metadata.name)[0]
+def test_of_which_there_is_quota_for_nothing_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is let through has quota for one pod at the least; else it waits for quota as others do."""
+    found = world(queue("team"), pod("a", "team"))
+    monkeypatch.setattr(found.cycle.quotas, "within", lambda each: cut(each, [0]))
+    turn = found.turn()
+    assert [decision.reason for decision in turn.decisions] == [Reason.QUOTA_EXHAUSTED]
+    assert found.told("a") == ['queue "team" may have none of these pods now'] and found.meter.aside == 0
 
 
 def test_a_pod_of_very_many_resources_is_in_no_accounts() -> None:
@@ -112,56 +54,6 @@ def test_a_pod_of_very_many_resources_is_in_no_accounts() -> None:
     assert found.told("many") == ["a pod of it names 202 resources, and queues count up to 128"]
     assert found.binder.assigned == {"next": "n1"}
     assert {cell[1] for each in found.cycle.standings() for cell in each.cells} == {BATCH, "pods"}
-
-
-def test_what_a_queue_refuses_for_ever_comes_last_and_is_no_demand() -> None:
-    """Its key moves its queue neither forward nor back, and what it asks for makes nobody's share smaller."""
-    found = world(queue("a"), queue("b", admissionControl={"priorityRange": {"max": 6000}}))
-    found.see(pod("refused", "b", priority=7000, created=1.0), pod("x", "a", created=2.0), pod("y", "b", created=3.0))
-    found.turn()
-    ordered = [each.workload.key for each in found.cycle.ordered(found.cycle.backlog.candidates, 1001.0)]
-    assert ordered[-1:] == ["default/refused"]
-    found.see(*(pod(f"r{i}", "b", priority=7000, batch_cpu="9999") for i in range(9)))
-    found.see(*(pod(f"a{i}", "a", batch_cpu="1000", created=5.0) for i in range(9))).turn(after=1.0)
-    shares = {each.queue.name: each.cells[("", BATCH)].share for each in found.cycle.standings()}
-    assert shares["a"] == 4000 - shares["b"] and shares["b"] == 500
-    pending = {each.queue.name: each.pending_jobs for each in found.cycle.standings()}
-    assert pending["b"] == 0
-
-
-def test_the_smaller_share_goes_first() -> None:
-    """One pod of each queue in turn, two of the one that weighs 2; priority decides only inside a queue."""
-    found = world(queue("a"), queue("b", weight=2))
-    found.see(*(pod(f"a{i}", "a", created=float(i), priority=5900) for i in range(9)))
-    found.see(*(pod(f"b{i}", "b", created=20.0 + i) for i in range(9))).turn()
-    assert sorted(name[0] for name in found.binder.assigned) == ["a"] * 3 + ["b"] * 5
-
-
-def test_without_fair_sharing_priority_decides() -> None:
-    """Between queues that borrow nothing."""
-    found = world(queue("a"), queue("b", weight=2), fair_sharing=False)
-    found.see(*(pod(f"a{i}", "a", created=float(i), priority=5900) for i in range(9)))
-    found.see(*(pod(f"b{i}", "b", created=20.0 + i) for i in range(9))).turn()
-    assert {name[0] for name in found.binder.assigned} == {"a"}
-
-
-def test_who_borrows_goes_last() -> None:
-    """Whatever its weight: what is another's own is not handed out while that one waits for it."""
-    found = world(
-        queue("own", quota={"soft": cpu(2000)}),
-        queue("loud", weight=100, quota={"soft": cpu(2000), "hard": cpu(4000)}),
-    )
-    found.see(*(pod(f"l{i}", "loud", created=float(i)) for i in range(8)))
-    found.see(*(pod(f"o{i}", "own", created=20.0 + i) for i in range(4))).turn()
-    assert sorted(name[0] for name in found.binder.assigned) == ["l"] * 4 + ["o"] * 4
-
-
-def test_online_pods_without_a_queue_come_first_and_count_to_nobody() -> None:
-    """No quota makes a service wait, not even one of the default queue."""
-    web = raw_pod("web", batch_cpu="3000", created=99.0)
-    found = world(queue("default", quota={"hard": cpu(100)}), queue("team"), web)
-    found.see(*(pod(f"t{i}", "team", created=float(i)) for i in range(8))).turn()
-    assert sorted(found.binder.assigned) == ["t0", "t1", "web"]
 
 
 def test_use_over_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from kueue_world import GPU, cluster_queue, flavor, gpu_node, gpu_pod, local_queue, namespace
 from scheduler_fakes import World
@@ -82,3 +83,15 @@ def test_one_local_queue_alone_keeps_its_order() -> None:
     found.gone(*(gpu_pod(f"b{n}", "b", 2) for n in range(2)))
     found.turn()
     assert arranged(found, 0.0) == ["a0", "a1", "a2"]
+
+
+def test_who_leads_next_goes_on_from_what_was_written() -> None:
+    """`b` had used much an hour before, by its status: it is behind `a`, which uses something now."""
+    found = world()
+    assert arranged(found, 0.0)[0] == "b0"
+    own = {"consumedResources": {GPU: "64"}, "lastUpdate": "1970-01-01T00:00:00Z"}
+    told = local_queue("b", "one")
+    status = {"fairSharing": {"weightedShare": 0, "admissionFairSharingStatus": own}}
+    found.see(msgspec.structs.replace(told, status=status)).turn()
+    assert arranged(found, 0.0)[0] == "a0"
+    assert arranged(found, 1000.0)[0] == "b0"

@@ -125,11 +125,13 @@ def test_a_node_that_grows_wakes_those_whom_it_can_hold() -> None:
     assert world.binder.assigned == {"small": "n1"}
     for index in range(4):
         world.see(raw_node(batch_cpu=str(1000 * (index % 2)))).turn(after=0.1)
-        parked = world.cycle.backlog._parked[WorkloadId.pod("default/large")]
+        parked = world.cycle.backlog._parked.get(WorkloadId.pod("default/large"))
+        assert parked is not None
         assert (parked.attempts, parked.woken) == (1, False)
     world.see(raw_node(batch_cpu="3000")).turn(after=0.1)
     assert "large" not in world.binder.assigned
     world.turn(after=2.0)
-    assert world.cycle.backlog._parked[WorkloadId.pod("default/large")].attempts == 2
+    parked = world.cycle.backlog._parked.get(WorkloadId.pod("default/large"))
+    assert parked is not None and parked.attempts == 2
     world.see(raw_node(batch_cpu="3900")).turn(after=0.1)
     assert world.binder.assigned["large"] == "n1"

@@ -4,7 +4,10 @@
     a batch pod = share % of that share, and no more than the kubelet allows it (podPidsLimit)
 
 What there may be is the smaller of kernel.pid_max and kernel.threads-max, and the limit of all pods together where they
-have one. A limit below what runs already ends nobody: the kernel refuses to make more. Source: kernel
+have one. Of pid_max a process may keep three numbers: its own, and those of its session and its process group, whose
+leaders have ended; so best effort has no more processes than with three each leave others theirs.
+
+A limit below what runs already ends nobody: the kernel refuses to make more. Source: kernel
 Documentation/admin-guide/cgroup-v2.rst (PID), cgroup-v1/pids.rst; Kubernetes pkg/kubelet/stats/pidlimit.
 """
 
@@ -28,16 +31,28 @@ _FREE_PARTS = 10
 """One part of these stays free for whoever is not best effort."""
 _FLOOR_PARTS = 32
 """Best effort may have one part of these however many others there are: its pods must start and end."""
+_NUMBERS_EACH = 3
+"""Source: kernel/pid.c, __change_pid: a number is free once nobody has it as process, group or session."""
 _STEADY_PARTS = 16
 """A value that would change by less than one part of these stays: every process that others start moves it."""
 
 
 class _Whole(msgspec.Struct, frozen=True):
-    """So many there may be, so many of them are not best effort's, and whose limit that is."""
+    """So many there may be, so many of them are not best effort's, whose limit that is, how many a process takes."""
 
     most: int
     others: int
     of: str
+    each: int = 1
+
+    def share(self, strategy: SuppressStrategy) -> int:
+        """Of best effort, in processes, whatever others have."""
+        share = self.most * (strategy.pids_pct or 0) // 100
+        return share if self.each == 1 else min(share, self.left(0))
+
+    def left(self, others: int) -> int:
+        """By so many others, in processes."""
+        return (self.most - others - self.most // _FREE_PARTS) // self.each
 
 
 def pods_pids_to_read(layout: Layout, places: Places, pods: Iterable[Pod]) -> tuple[Knob, ...]:
@@ -59,11 +74,12 @@ def root_pids(knob: Knob, reading: KnobReading, observation: Observation, strate
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", _number(kernel))
         unread = "how many processes there are and may be could not be read"
         return _limit(knob, held, Reason.NODE_METRICS_MISSING, now, f"{unread}; the current value stays")
-    whole = min(_wholes(observation.pids), key=lambda each: _most(each, strategy))
+    whole = min(_wholes(observation.pids), key=lambda each: min(each.share(strategy), each.left(each.others)))
+    share = whole.share(strategy)
     terms = TermSum().add("processes and threads", whole.most, whole.of)
-    terms.at_most("best effort's share", _share(whole, strategy), f"{strategy.pids_pct} %")
-    terms.at_most("others' need", whole.most - whole.others - whole.most // _FREE_PARTS, f"{whole.others} are theirs")
-    floor = max(min(whole.most // _FLOOR_PARTS, _share(whole, strategy)), 1)
+    terms.at_most("best effort's share", share, f"{strategy.pids_pct} %")
+    terms.at_most("others' need", whole.left(whole.others), f"{whole.others} are theirs")
+    floor = max(min(whole.most // _FLOOR_PARTS, share), 1)
     terms.at_least("floor", floor, f"1/{_FLOOR_PARTS} of them at most, whatever others have")
     no_looser_than_before(terms, reading, "the kubelet's")
     if kernel == reading.last_written and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
@@ -102,8 +118,8 @@ def _of_pod(
     if observation.pids is None or strategy.pod_pids_pct is None or not _wanted(strategy):
         return None
     # Of the share alone: what others need now must not move the limits of all pods.
-    share = min(_share(whole, strategy) for whole in _wholes(observation.pids))
-    terms = TermSum().add("best effort's share", share, f"{strategy.pids_pct} % of what there may be")
+    share = min(whole.share(strategy) for whole in _wholes(observation.pids))
+    terms = TermSum().add("best effort's share", share, f"at most {strategy.pids_pct} % of what there may be")
     terms.at_most("a pod's share", max(share * strategy.pod_pids_pct // 100, 1), f"{strategy.pod_pids_pct} %")
     no_looser_than_before(terms, reading, "the kubelet's")
     return _limit(knob, terms, Reason.PIDS_SHARE, observation.at_seconds, detail)
@@ -126,17 +142,13 @@ def _wholes(pids: PidCounts) -> tuple[_Whole, ...]:
     """The node, and all pods where they have a limit together. Best effort that cannot be counted counts as others'."""
     own = pids.best_effort or 0
     node = _Whole(pids.node_most, max(pids.node - own, 0), "the smaller of kernel.pid_max and kernel.threads-max")
-    if pids.kubepods_most is None:
-        return (node,)
-    return node, _Whole(pids.kubepods_most, max((pids.kubepods or 0) - own, 0), "all pods, which have a limit together")
-
-
-def _share(whole: _Whole, strategy: SuppressStrategy) -> int:
-    return whole.most * (strategy.pids_pct or 0) // 100
-
-
-def _most(whole: _Whole, strategy: SuppressStrategy) -> int:
-    return min(_share(whole, strategy), whole.most - whole.others - whole.most // _FREE_PARTS)
+    found = [node]
+    if pids.numbers is not None:
+        found.append(_Whole(pids.numbers, node.others, "kernel.pid_max, of which each may keep three", _NUMBERS_EACH))
+    if pids.kubepods_most is not None:
+        pods = max((pids.kubepods or 0) - own, 0)
+        found.append(_Whole(pids.kubepods_most, pods, "all pods, which have a limit together"))
+    return tuple(found)
 
 
 def _number(kernel: object) -> int:

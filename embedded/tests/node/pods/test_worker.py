@@ -396,6 +396,26 @@ def test_files_follow(pod: Any, services: Services, api: Any, runtime: Any, even
     assert len(runtime.started) == 1
 
 
+def test_files_follow_annotations_at_once(
+    pod: Any, services: Services, api: Any, runtime: Any, eventually: Any
+) -> None:
+    """What a pod is told is no news ten seconds later; a change of anything else moves no file."""
+    item = {"path": "told", "fieldRef": {"fieldPath": "metadata.annotations['told']"}}
+    volumes = [{"name": "v", "downwardAPI": {"items": [item]}}]
+    worker = PodWorker(pod(volumes=volumes), msgspec.structs.replace(services, volume_seconds=3600.0))
+
+    async def script() -> None:
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+        worker.update(pod(volumes=volumes, activeDeadlineSeconds=600))
+        before = worker.pod
+        assert runtime.written == []
+        metadata = msgspec.structs.replace(before.metadata, annotations={"told": "to go"})
+        worker.update(msgspec.structs.replace(before, metadata=metadata))
+        await eventually(lambda: runtime.written)
+
+    play(worker, script)
+
+
 def test_nothing_to_follow(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
     """A pod without such volumes costs no request while it runs."""
     fast = msgspec.structs.replace(services, volume_seconds=0.001)

@@ -411,7 +411,9 @@ def test_volumes(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
     assert lines[:2] == ["#!/bin/sh", "tmpfs written /none/data"]
     assert [line.rpartition(": ")[2] for line in lines[2:]] == ["Read-only file system"] * 2
     assert seen == ["bye\n"]
-    assert not Path("/none").exists() and not list(host.iterdir()) and not (tmp_path / "volumes" / "u-1").exists()
+    assert (
+        not Path("/none").exists() and not list(host.iterdir()) and not (tmp_path / "kubelet" / "pods" / "u-1").exists()
+    )
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 
@@ -451,13 +453,18 @@ def test_a_restart_keeps_what_pods_wrote(runtime: ProcessRuntime, pod: Any, tmp_
         {"name": "mem", "emptyDir": {"medium": "Memory"}},
         {"name": "cfg", "configMap": {"name": "c", "defaultMode": 0o400}},
     ]
-    built, root, ref = pod(volumes=volumes), tmp_path / "volumes" / "u-1", SourceRef(SourceKind.CONFIG_MAP, "c")
+    built, root, ref = (
+        pod(volumes=volumes),
+        tmp_path / "kubelet" / "pods" / "u-1",
+        SourceRef(SourceKind.CONFIG_MAP, "c"),
+    )
+    emptied = root / "volumes" / "kubernetes.io~empty-dir"
     runtime.make_pod(built, Sources({ref: {"old": b"1", "both": b"1"}}))
     for name in ("data", "mem"):
-        (root / name / "file").write_text(name)
+        (emptied / name / "file").write_text(name)
     runtime.keep_only({"u-1"})
     runtime.make_pod(built, Sources({ref: {"both": b"2"}}))
-    assert [(root / name / "file").read_text() for name in ("data", "mem")] == ["data", "mem"]
+    assert [(emptied / name / "file").read_text() for name in ("data", "mem")] == ["data", "mem"]
     shown = [each for each in (root / "cfg").iterdir() if not each.name.startswith("..")]
     assert [(each.name, each.read_text()) for each in shown] == [("both", "2")]
     asyncio.run(runtime.remove_pod(built))
@@ -476,9 +483,9 @@ def test_what_a_dead_node_left_mounted_goes(runtime: ProcessRuntime, pod: Any, t
     """The next start removes volumes of pods that are gone, memory ones included."""
     built = pod(volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}])
     runtime.make_pod(built, Sources())
-    assert (tmp_path / "volumes" / "u-1" / "mem").is_mount()
+    assert (tmp_path / "kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/mem").is_mount()
     runtime.keep_only(set())
-    assert not (tmp_path / "volumes" / "u-1").exists()
+    assert not (tmp_path / "kubelet" / "pods" / "u-1").exists()
 
 
 def test_resize(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:

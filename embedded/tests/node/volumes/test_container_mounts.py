@@ -37,18 +37,19 @@ def test_mounts(pod: Any, tmp_path: Path) -> None:
         {"name": "cfg", "mountPath": "/cfg"},
     )
     assert made == (
-        Mount("/data", f"{tmp_path}/data", False),
-        Mount("/logs", f"{tmp_path}/data/logs/x", True),
+        Mount("/data", f"{tmp_path}/volumes/kubernetes.io~empty-dir/data", False),
+        Mount("/logs", f"{tmp_path}/volumes/kubernetes.io~empty-dir/data/logs/x", True),
         Mount("/cfg", f"{tmp_path}/cfg", True),
     )
-    assert (tmp_path / "data" / "logs" / "x").is_dir()
+    assert (tmp_path / "volumes/kubernetes.io~empty-dir/data/logs/x").is_dir()
 
 
 @pytest.mark.parametrize("sub_path", ["../x", "/etc", "link/x"])
 def test_sub_path_stays_inside(pod: Any, tmp_path: Path, sub_path: str) -> None:
     """Neither dots nor an absolute path nor a link leads out of the volume."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "link").symlink_to("/tmp")
+    volume = Places(tmp_path).emptied("data")
+    volume.mkdir(parents=True)
+    (volume / "link").symlink_to("/tmp")
     with pytest.raises(Unsupported):
         wanted(pod, tmp_path, {"name": "data", "mountPath": "/d", "subPath": sub_path})
 

@@ -99,7 +99,7 @@ def test_set_up(pod: Any, tmp_path: Path) -> None:
     )
     places = Places(tmp_path / "volumes")
     volumes.set_up(built, places, SOURCES, NOTHING)
-    assert places.of("data").stat().st_mode & 0o777 == 0o777
+    assert places.emptied("data").stat().st_mode & 0o777 == 0o777
     assert (places.of("cfg") / "a").read_text() == "1" and (places.of("cfg") / "a").stat().st_mode & 0o777 == 0o500
     assert (tmp_path / "made").is_dir() and (tmp_path / "file").is_file()
 

@@ -349,7 +349,18 @@ def test_who_was_told_stays_where_evictions_are_switched_off() -> None:
     play.tick(FULL)
     play.strategy = EvictionStrategy(enable=False)
     found = play.tick(FULL, 20.0)
-    assert (found.needs, found.requests, found.last_resort) == ((), (), None) and not play.memory.record.pending
+    assert (found.needs, found.last_resort) == ((), None) and not play.memory.record.pending
+    assert [each.kind for each in found.requests] == [EvictionRequestKind.SPARE]
+
+
+def test_who_was_told_stays_where_memory_is_free_again_by_then() -> None:
+    """The need is looked at once more at the deadline; before it nothing is said."""
+    play = Play(batch("a", 1024, eviction=notified(20.0)), batch("b", 1024))
+    (notice,) = play.tick(FULL).requests
+    assert notice.kind is EvictionRequestKind.NOTIFY
+    assert play.tick(FULL // 2, 10.0).requests == ()
+    (spared,) = play.tick(FULL // 2, 20.0).requests
+    assert (spared.kind, spared.uid, play.memory.record.pending) == (EvictionRequestKind.SPARE, "a", {})
 
 
 THRASHING = CgroupPressure(memory_full=Stall(avg10_pct=10.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.core.evict.eviction_request import (
@@ -22,7 +23,7 @@ from agent.core.evict.tick_facts import ending_seconds
 from agent.core.evict.victims import EvictionVictim
 from agent.core.limit.watch import Kill, PreparedVictim
 from model.decision import Term
-from model.pod.colocation import EvictionTerms
+from model.pod.colocation import EvictionTerms, StandingNotice
 from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy
@@ -74,6 +75,29 @@ def test_a_notice_has_a_deadline() -> None:
     assert told(notifying(1e9))[1].deadline_seconds == NOW + longest
 
 
+SHOWN = StandingNotice(NOW, NOW + 40, "BEMemoryEvict")
+
+
+@pytest.mark.parametrize(
+    ("standing", "shown"),
+    [
+        (None, SHOWN),
+        (StandingNotice(NOW - 5, NOW + 30, "PreemptionByScheduler"), None),
+        (StandingNotice(NOW - 5, NOW + 90, "PreemptionByScheduler"), SHOWN),
+        (StandingNotice(NOW - 5, NOW + 30, "BEMemoryEvict"), SHOWN),
+    ],
+    ids=["none", "the scheduler's, sooner", "the scheduler's, later", "our own of before"],
+)
+def test_what_the_pod_shows(standing: StandingNotice | None, shown: StandingNotice | None) -> None:
+    """Kept for as long as the pod is told, so that this very text can be taken away; another's that is sooner stays."""
+    holding = notifying(40.0)
+    terms = msgspec.structs.replace(holding.pod.colocation.eviction, standing=standing)
+    colocation = msgspec.structs.replace(holding.pod.colocation, eviction=terms)
+    pod = msgspec.structs.replace(holding.pod, colocation=colocation)
+    memory, request = told(msgspec.structs.replace(holding, pod=pod))
+    assert request.notice == shown == memory.record.pending["a"].notice
+
+
 def test_who_is_hurried_gets_no_notice() -> None:
     """And one second; only where memory is what is missing."""
     memory, request = told(notifying(40.0), HURRY)
@@ -122,10 +146,28 @@ def test_a_notice_that_is_over_becomes_an_eviction() -> None:
 
 def test_who_was_told_is_let_go_where_evictions_are_off() -> None:
     """Who was asked already stays asked."""
-    memory, requests = due(pending(notified_until_seconds=NOW - 1), enable=False)
-    assert (memory.record.pending, requests) == ({}, [])
+    memory, (spared,) = due(pending(notified_until_seconds=NOW - 1, notice=SHOWN), enable=False)
+    assert (memory.record.pending, spared.kind, spared.notice) == ({}, EvictionRequestKind.SPARE, SHOWN)
     asked, none = due(pending(), enable=False)
     assert (set(asked.record.pending), none) == ({"a"}, [])
+
+
+def test_who_was_told_stays_where_its_end_is_not_needed_any_more() -> None:
+    """Unless memory is short by now, or it was asked to go already."""
+    holding, found = batch("a", grace_seconds=30.0), pending(notified_until_seconds=NOW, notice=SHOWN)
+
+    def asked(victim: PendingVictim, urgent: str = "") -> tuple[EvictionMemory, tuple[EvictionRequest, ...]]:
+        memory = EvictionMemory(EvictionRecord(None, None, {"a": victim}), begun=True)
+        never = lambda victim: False  # noqa: E731
+        return due_by_now(memory, (holding.pod,), EvictionStrategy(), seen(holding), urgent, never)
+
+    memory, (spared,) = asked(found)
+    assert (spared.kind, spared.notice, spared.decision.detail) == (
+        EvictionRequestKind.SPARE, SHOWN, "its end is not needed any more",
+    )  # fmt: skip
+    assert memory.record.pending == {}
+    assert [each.kind for each in asked(found, HURRY)[1]] == [EvictionRequestKind.EVICT]
+    assert asked(pending())[1] == ()
 
 
 def test_memory_hurries_who_is_on_the_way() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import ending_seconds, unit_of
@@ -38,6 +39,17 @@ def test_what_a_pod_holds() -> None:
     assert [known(done).freed_by(done.pod, name) for name in held] == [0, 0, 0, 0, 0]
     unread = batch("a", None)
     assert [known(unread).freed_by(unread.pod, name) for name in (USED_MEMORY, USED_CPU)] == [0, 0]
+
+
+@pytest.mark.parametrize(("pinned", "frees"), [(0, 300), (200, 500), (9000, 1000)])
+def test_kernel_caches_that_cannot_be_dropped_are_the_pod_s(pinned: int, frees: int) -> None:
+    """As many as the node has of such, and no more than it has itself."""
+    pod = batch("a", 300)
+    facts = known(pod)
+    sample = replace(facts.observation.pods["a"], memory_bytes=300, kernel_caches_bytes=700)
+    node = replace(facts.observation.node_sample, pinned_bytes=pinned)
+    seen = replace(facts.observation, pods={"a": sample}, node_sample=node)
+    assert replace(facts, observation=seen).freed_by(pod.pod, USED_MEMORY) == frees
 
 
 def test_how_long_an_end_takes() -> None:

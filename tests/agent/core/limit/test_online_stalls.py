@@ -30,6 +30,18 @@ def test_waiting_pods_are_relieved(build: Any) -> None:
     assert (calm.relief.cap_us, stalls.relief.cap_us, stalls.online) == (None, 40_000, (BURSTABLE,))
 
 
+def test_services_of_the_node_that_wait_are_relieved(build: Any) -> None:
+    """While no online pod waits; between ticks the brake listens to pods alone."""
+    quiet = CgroupSample(0, 0, pressure=CgroupPressure(cpu_some=Stall(total_us=7)))
+    places = Places({}, ("/kubepods/besteffort/podx",))
+    state, stalls = StallMemory(), OnlineStalls()
+    for second in range(2):
+        seen = build.seen(second, burstable=quiet, places=places, services_waited_us=700_000 * second)
+        state, stalls = online_stalls(state, seen, build.usage(), facts())
+    assert (stalls.relief.cap_us, stalls.online) == (40_000, (BURSTABLE,))
+    assert stalls.relief.note == "the node's services waiting 70% of the time, 10 % is too much"
+
+
 def test_a_tick_without_usage_forgets_nothing(build: Any) -> None:
     """And decides nothing."""
     state, _ = online_stalls(StallMemory(), waiting(build, 0, 0), build.usage(), facts())

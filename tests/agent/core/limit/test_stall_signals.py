@@ -71,6 +71,16 @@ def test_witnesses(build: Any, names: str, throttled: dict[str, float], expected
     assert [source.cgroup for source in found] == expected
 
 
+def test_the_node_s_services_speak_for_themselves(build: Any) -> None:
+    """Whatever the pods do: best effort alone in kubepods has all of its weight against them."""
+    throttled = build.usage(throttled_ratio={"uid-web": 0.9})
+    pods = [pods_of(build)["web"]]
+    for seen in (placed(build, *pods, services_waited_us=9), placed(build, services_waited_us=9)):
+        services, *_ = stall_sources(LAYOUT, seen, throttled, pods, STRATEGY)
+        assert services == StallSource("/system.slice", "the node's services", 9, is_root=True)
+    assert stall_sources(LAYOUT, seen, None, None, SuppressStrategy(online_stall_pct=None)) == ()
+
+
 def test_without_a_pod_list_the_root_speaks(build: Any) -> None:
     """Not knowing which pods there are lends less; a threshold of none asks nobody."""
     assert [w.cgroup for w in stall_sources(LAYOUT, placed(build), None, None, STRATEGY)] == [BURSTABLE]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.files import FILES, NEEDED, Cadence, FilePart, Role, cadence, memory_events, moved, pressure
+from agent.core.observe.files import (
+    FILES,
+    NEEDED,
+    Cadence,
+    FilePart,
+    Role,
+    cadence,
+    cpu_pressure_file,
+    memory_events,
+    moved,
+    pressure,
+)
 from agent.core.observe.observation import CgroupPressure, MemoryEvents, Stall
 
 MIB = 1 << 20
@@ -61,6 +72,12 @@ def test_both_versions_have_what_a_sample_needs() -> None:
         parts = [kind.part for kind in files]
         assert set(parts) >= NEEDED and len(set(parts)) == len(parts)
         assert parts.index(FilePart.LEVEL) < parts.index(FilePart.MEMORY)
+
+
+def test_where_waiting_for_cpu_is_told() -> None:
+    """On v1 by the hierarchy beside the controllers."""
+    assert cpu_pressure_file(1, "/system.slice") == "unified/system.slice/cpu.pressure"
+    assert cpu_pressure_file(2, "/system.slice") == "system.slice/cpu.pressure"
 
 
 def test_pressure() -> None:

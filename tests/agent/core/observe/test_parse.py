@@ -41,6 +41,10 @@ BLKIO = (
 )
 PROC_STAT = b"cpu  10 1 20 1000 500 3 4 99 0 0\ncpu0 1 1\n"
 MEMINFO = b"MemTotal:       24684084 kB\nMemFree:        23952420 kB\nMemAvailable:   24253924 kB\nBuffers:           10200 kB\n"
+ANONYMOUS = (
+    b"Active(anon):       1000 kB\nInactive(anon):   523824 kB\nActive(file):    1830000 kB\nInactive(file):  3139000 kB\n"
+    b"Cached:          3918624 kB\nUnevictable:       23000 kB\nAnonPages:       1588000 kB\nShmem:              8400 kB\n"
+)
 
 CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("counter", parse.counter, b"123\n", 123),
@@ -77,6 +81,30 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("v1 memory.stat counts totals", parse.v1_memory, V1_MEMORY, (51712000, 270282752)),
     # 1200000 + 28800 + 5; 4000000 + 96000
     ("v2 memory.stat", parse.v2_memory, V2_MEMORY, (1228805, 4096000)),
+    (
+        "v1 memory that was given up (MADV_FREE) and written again",
+        parse.v1_memory,
+        V1_MEMORY.replace(
+            b"total_rss 42721280", b"total_shmem 100000000\ntotal_rss_huge 1\ntotal_rss 142721280"
+        ).replace(b"total_cache 279367680", b"total_swapcached 5\ntotal_cache 179273477"),
+        (242721280, 79273472),
+    ),
+    (
+        "v2 memory that was given up and written again",
+        parse.v2_memory,
+        V2_MEMORY.replace(b"anon 1228800\nfile 4096000", b"anon 3228800\nfile 2096005").replace(
+            b"shmem 0", b"shmem 100000"
+        ),
+        (3328800, 1996005),
+    ),
+    (
+        "anonymous by that count",
+        parse.v2_anonymous,
+        V2_MEMORY.replace(b"anon 1228800\nfile 4096000", b"anon 2000000\nfile 3324805"),
+        (2000000, 1200000, 0),
+    ),
+    ("memory of a device", parse.v2_memory, V2_MEMORY.replace(b"anon 1228800", b"anon 9228800", 1), (1228805, 4096000)),
+    ("more mapped than there is", parse.v2_memory, V2_MEMORY.replace(b"shmem 0", b"shmem 99000000"), (5324805, 0)),
     ("anonymous memory of v2", parse.v2_anonymous, V2_MEMORY, (1228805, 1200000, 0)),
     ("oom_control", parse.v1_oom_kills, b"oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", 3),
     ("oom_control before 4.13", parse.v1_oom_kills, b"oom_kill_disable 0\nunder_oom 0\n", 0),
@@ -93,6 +121,45 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("/proc/stat of a kernel without steal", parse.busy_ticks, b"cpu  10 1 20 1000 500 3 4\n", 38),
     ("/proc/stat", parse.busy_ticks, PROC_STAT, 137),
     ("meminfo in bytes", parse.meminfo, MEMINFO, (24684084 * 1024, 24253924 * 1024, 23952420 * 1024)),
+    (
+        "available memory that was given up and may be in use again",
+        parse.meminfo,
+        MEMINFO + ANONYMOUS,
+        (24684084 * 1024, (24253924 - 1048576) * 1024, 23952420 * 1024),
+    ),
+    (
+        "locked pages of files",
+        parse.meminfo,
+        MEMINFO + ANONYMOUS.replace(b"23000", b"2000000"),
+        (24684084 * 1024, 24253924 * 1024, 23952420 * 1024),
+    ),
+    (
+        "more given up than is available",
+        parse.meminfo,
+        (MEMINFO + ANONYMOUS.replace(b"1588000", b"98000000").replace(b"3139000", b"93139000")),
+        (24684084 * 1024, 0, 23952420 * 1024),
+    ),
+    (
+        "memory of a device, in no list",
+        parse.meminfo,
+        MEMINFO + ANONYMOUS.replace(b"1588000", b"98000000").replace(b"3918624", b"4967200"),
+        (24684084 * 1024, 24253924 * 1024, 23952420 * 1024),
+    ),
+    (
+        "a kernel that does not tell",
+        parse.meminfo,
+        MEMINFO + ANONYMOUS.replace(b"Shmem:", b"Shmen:"),
+        (24684084 * 1024, 24253924 * 1024, 23952420 * 1024),
+    ),
+    ("names of files in use", parse.dentries_in_use, b"1839466\t836921\t45\t0\t66\t0\n", 1002545),
+    ("all of them may go", parse.dentries_in_use, b"5 6 45 0 66 0\n", 0),
+    ("nodes that find pages of files", parse.index_nodes, b"89922 N0=89922\n", 89922),
+    ("those of pages that were taken", parse.droppable_nodes, b"nr_free_pages 1\nworkingset_nodes 75341\n", 75341),
+    ("a kernel that counts none such", parse.droppable_nodes, b"nr_free_pages 1\n", 0),
+    ("caches of the kernel", parse.reclaimable, MEMINFO + b"SReclaimable:  10 kB\n", 10240),
+    ("no word of such", parse.reclaimable, MEMINFO, 0),
+    ("caches that memory.stat tells of", parse.kernel_caches, V2_MEMORY, 1),
+    ("v1 tells of none", parse.kernel_caches, V1_MEMORY, 0),
     ("no swap", parse.swapped, MEMINFO.split(b"SwapTotal")[0], 0),
     ("swap in use", parse.swapped, b"SwapTotal: 9 kB\nSwapFree: 4 kB\n", 5 * 1024),
     ("free swap", parse.swap_free, b"SwapTotal: 9 kB\nSwapFree: 4 kB\n", 4 * 1024),
@@ -188,6 +255,11 @@ GARBAGE: list[tuple[Callable[[bytes], Any], bytes]] = [
     (parse.busy_ticks, b"cpu 1 2 3\n"),
     (parse.busy_ticks, PROC_STAT.replace(b" 20 ", b" -20 ")),
     (parse.meminfo, b"MemTotal: 5 kB\n"),
+    (parse.dentries_in_use, b"1839466\n"),
+    (parse.dentries_in_use, b"1839466 x 45 0 66 0\n"),
+    *((parse.index_nodes, text) for text in (b"", b"\n", b"-1 N0=1\n", b"many\n")),
+    (parse.droppable_nodes, b"workingset_nodes x\n"),
+    (parse.reclaimable, b"SReclaimable: x kB\n"),
     (parse.swapped, b"SwapTotal: 5 kB\n"),
     (parse.swapped, b"SwapTotal: 5 kB\nSwapFree: x kB\n"),
     (parse.meminfo, MEMINFO.replace(b"24253924 kB", b"24253924")),

@@ -115,6 +115,23 @@ def test_numa_memory() -> None:
     assert numa_memory(MEMINFO.replace(b" 300 kB", b" 5000 kB")).used_bytes == 0
 
 
+def test_numa_memory_that_was_given_up_counts_as_used() -> None:
+    """Among the file pages stand 30 KiB that were given up (MADV_FREE), of which nobody tells whether they are written."""
+    lists = b"".join(
+        b"Node 1 %s: %d kB\n" % row
+        for row in (
+            (b"AnonPages", 400),
+            (b"Shmem", 5),
+            (b"Active(anon)", 70),
+            (b"Inactive(anon)", 300),
+            (b"Unevictable", 5),
+            (b"FilePages", 132),
+            (b"SwapCached", 7),
+        )
+    )
+    assert numa_memory(MEMINFO + lists).used_bytes == (525 + 30) * 1024
+
+
 def test_numa_memory_names_what_is_missing() -> None:
     """Never a number from half a file."""
     with pytest.raises(ValueError, match=r"MemFree, SReclaimable missing in 'Node 1 MemTotal"):

@@ -246,3 +246,15 @@ def test_flavors() -> None:
 def test_priority(job: SuspendedJob, value: int) -> None:
     """The WorkloadPriorityClass counts first."""
     assert priority_of(job, FACTS).value == value
+
+
+def test_a_job_that_cannot_be_queued_any_more_goes_all_the_same() -> None:
+    """A label that nobody can read, written on a job that runs, keeps it from no eviction; stopped it is told."""
+    world = World()
+    world.run()
+    world.job = msgspec.structs.replace(world.job, problem="Job ns/train: a label is 'soon'")
+    _preempt(world)
+    world.settle()
+    assert world.job.suspended and not world.job.pods
+    assert world.workload is not None and not world.workload.status.reserving
+    assert world.next() == Tell("InvalidJob", "Job ns/train: a label is 'soon'")

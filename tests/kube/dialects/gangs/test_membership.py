@@ -8,7 +8,7 @@ import pytest
 from kube.dialects.gangs import membership
 from kube.dialects.gangs.membership import GangDefaults, gang_of, rank_of
 from kube.objects import Metadata, SchedulingGroup
-from model.workload import GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
+from model.workload import GangMembership, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
 
 GANG = "gang.scheduling.koordinator.sh/"
 LABEL = "pod-group.scheduling.sigs.k8s.io"
@@ -34,6 +34,26 @@ def test_which_word_counts(labels: dict[str, str], annotations: dict[str, str], 
     found = gang_of(metadata(labels, annotations), GROUP)
     assert found is not None
     assert (found.key, found.source, found.spec is None) == (f"ns/{name}", source, source is not GangSource.ANNOTATION)
+
+
+KUEUE = "kueue.x-k8s.io/pod-group-"
+OF_KUEUE: dict[str, tuple[dict[str, str], GangSpec]] = {
+    "all of them": ({KUEUE + "total-count": "3"}, GangSpec(3)),
+    "those that are there": ({KUEUE + "total-count": "3", KUEUE + "fast-admission": "true"}, GangSpec(1)),
+    "how many is not said": (
+        {},
+        GangSpec(0, problem=f"annotation {KUEUE}total-count is missing; set it to the number of members needed"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("annotations", "spec"), OF_KUEUE.values(), ids=OF_KUEUE)
+def test_a_pod_group_of_kueue(annotations: dict[str, str], spec: GangSpec) -> None:
+    """Its label names a gang of as many pods as its annotation says; any other word on the pod counts before."""
+    found = gang_of(metadata({KUEUE + "name": "g"}, annotations))
+    assert found == GangMembership("ns", "g", GangSource.ANNOTATION, spec)
+    before = gang_of(metadata({KUEUE + "name": "g", LABEL: "mine"}, annotations))
+    assert before is not None and before.name == "mine"
 
 
 def test_no_gang() -> None:

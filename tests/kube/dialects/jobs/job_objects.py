@@ -8,7 +8,7 @@ import msgspec
 
 from kube.objects import Metadata, TrainingJob, VolcanoJob
 from model.condition import ConditionStatus
-from model.job.status import Allocation, JobCondition, JobEvent, JobPhase, JobStatus, TaskCounts
+from model.job.status import Allocation, JobCondition, JobEvent, JobPhase, JobStatus, TaskCounts, World
 from model.resources import ResourceVector
 
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "image"}]}}
@@ -57,6 +57,7 @@ OF_TRAINING = {
     "scale": {"worker": 3},
     "scaled_seconds": 1_700_000_090.0,
     "shrunk": True,
+    "world": World(3, 2, "0123456789ab"),
     "allocation": Allocation(ResourceVector({"nvidia.com/gpu": 8, "cpu": 1500, "memory": 1 << 30}), ("n1", "n2")),
     "events": (JobEvent("Restarted", "pod a failed", 1_700_000_100.0, True),),
 }

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from kube.dialects.jobs.job_pods import JobPodObject, job_pod, owner
+from kube.dialects.sublet.preemption_notice import ANNOTATION_STANDING_NOTICE, notice_text
 from model.job.job import Member
 from model.job.labels import JOB_RUN, JOB_UID, TASK, TASK_INDEX
 from model.job.status import PodPhase
+from model.pod.colocation import StandingNotice
 
 LABELS = {JOB_UID: "u1", TASK: "worker", TASK_INDEX: "2", JOB_RUN: "1"}
 OWNER = {"apiVersion": "sublet.dev/v1alpha1", "kind": "TrainingJob", "name": "train", "uid": "u1", "controller": True}
@@ -81,3 +83,17 @@ def test_a_pod_of_another_name_is_no_member() -> None:
 def test_a_label_alone_makes_nobody_the_owner() -> None:
     """Whoever may label a pod must not make it a job's."""
     assert owner(pod()) == "u1" and owner(pod(owners=())) == "" and owner(pod(owners=({**OWNER, "uid": "u2"},))) == ""
+
+
+@pytest.mark.parametrize(
+    ("phase", "evicted"), [("Running", False), ("Failed", True), ("Succeeded", False)], ids=["runs", "ends", "is done"]
+)
+def test_who_ends_once_it_was_told_has_not_failed(phase: str, evicted: bool) -> None:
+    """It has saved, as it was asked to; one that had all its work done is done."""
+    notice = StandingNotice(100.0, 160.0, "PreemptionByScheduler", "gang/ml/big")
+    made = pod(phase=phase)
+    annotations = {ANNOTATION_STANDING_NOTICE: notice_text(notice)}
+    told = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=annotations))
+    found, before = job_pod(told), job_pod(made)
+    assert found is not None and (found.evicted, found.told_until_seconds) == (evicted, 160.0)
+    assert before is not None and (before.evicted, before.told_until_seconds) == (False, 0.0)

@@ -37,7 +37,9 @@ def test_what_makes_no_pod(raw: object) -> None:
         pod_template(raw, "spec.template")
 
 
-@pytest.mark.parametrize("key", ["scheduling.koordinator.sh/resource-status", "sublet.dev/charged-queue"])
+@pytest.mark.parametrize(
+    "key", ["scheduling.koordinator.sh/resource-status", "sublet.dev/charged-queue", "sublet.dev/preemption-notice"]
+)
 def test_a_template_that_says_what_only_the_scheduler_may(key: str) -> None:
     """The scheduler's account makes the pods of jobs, and is let through."""
     raw = {**TEMPLATE, "metadata": {"annotations": {key: "{}"}}}

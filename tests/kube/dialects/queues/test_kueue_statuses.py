@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.dialects.queues.kueue_statuses import active, cluster_queue_status, local_active, local_queue_status
+from kube.dialects.queues.kueue_statuses import (
+    active,
+    cluster_queue_status,
+    consumed_status,
+    local_active,
+    local_queue_status,
+    read_consumed,
+)
 from model.flavor.resource_flavor import SubmissionQueue, SubmissionStanding
 from model.queue import CellStanding, FlavorGroup, Queue, QueueStanding, QueueState
 
@@ -82,3 +89,28 @@ def test_whether_a_local_queue_is(
     standing: SubmissionStanding, queue: Queue | None, taken: bool, wanted: tuple[bool, str]
 ) -> None:
     assert local_active(standing, queue, taken)[:2] == wanted
+
+
+def test_use_over_time_comes_back_as_it_was_written() -> None:
+    """In whole units, and not at every look."""
+    written = consumed_status(None, {GPU: 3, "cpu": 1500}, 1000.0, "1970-01-01T00:16:40Z")
+    own = written["fairSharing"]["admissionFairSharingStatus"]
+    assert own == {"consumedResources": {GPU: "3", "cpu": "1500m"}, "lastUpdate": "1970-01-01T00:16:40Z"}
+    assert read_consumed(written) == ({GPU: 3, "cpu": 1500}, 1000.0)
+    assert consumed_status(written, {GPU: 4, "cpu": 1600}, 1299.0, "") == {}
+    after = consumed_status(written, {GPU: 4}, 1300.0, "")["fairSharing"]["admissionFairSharingStatus"]
+    assert after["consumedResources"] == {GPU: "4", "cpu": "0"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        {},
+        {"fairSharing": 7},
+        {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": {"cpu": "x"}}}},
+    ],
+)
+def test_use_over_time_that_cannot_be_read(told: Any) -> None:
+    """Counts as none."""
+    assert read_consumed(told) == ({}, 0.0)

@@ -19,6 +19,17 @@ def test_amounts() -> None:
     assert written(None, "spec.max", "Q") == Written("spec.max")
 
 
+@pytest.mark.parametrize(
+    ("name", "amount"), [("gpu", "500m"), ("nvidia.com/gpu", 0.5), ("kubernetes.io/batch-cpu", "1.5"), ("pods", "0.1")]
+)
+def test_what_is_counted_in_whole_ones(name: str, amount: Any) -> None:
+    """A part of one would be rounded up to all of it."""
+    with pytest.raises(ConfigurationFault) as found:
+        written({name: amount}, "spec.max", "Q")
+    told = f"Q: spec.max.{name}: is {amount}, and it is counted in whole ones (write a whole number)"
+    assert str(found.value) == told
+
+
 def test_cells() -> None:
     """By name, of flavour none; a resource without a cell is left out."""
     cell = QuotaCell(1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from queue_objects import ours
 
-from kube.dialects.queues.sublet import queue
+from kube.dialects.queues.sublet import queue, unread
 from model.fault import ConfigurationFault
 from model.queue import Queue, QueueAdmission, QueueOrder, QueuePreemption, QueueState, QuotaCell
 
@@ -163,3 +163,20 @@ def test_bad_fields(case: str) -> None:
     with pytest.raises(ConfigurationFault) as found:
         queue(source)
     assert str(found.value).startswith(f"Queue research: {words}") and "\n" not in str(found.value)
+
+
+UNREAD: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "all fields are known": (ours().spec, ()),
+    "beside others": ({"wieght": 2, "weight": 2}, ("spec.wieght",)),
+    "below": ({"quota": {"hard": {"gpus": 1}, "hards": {}}}, ("spec.quota.hard.gpus", "spec.quota.hards")),
+    "names of resources are free": ({"quota": {"hard": {"resources": {"any/thing": 1}}}}, ()),
+    "no object": ([1], ()),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_fields_that_there_are_none_of(case: str) -> None:
+    spec, fields = UNREAD[case]
+    source = ours()
+    found = tuple(unread(type(source)(source.metadata, spec)))
+    assert found == tuple(f"{field}: a Queue has no such field" for field in fields)

@@ -269,6 +269,13 @@ def test_who_would_replace_it() -> None:
     assert (found.owned, found.daemon) == (False, False)
 
 
+def test_the_name_of_an_owner_is_bounded() -> None:
+    """The API server takes any: what is remembered of pods that are gone would grow by it."""
+    owner = {"kind": "X" * 1_000_000, "name": "x" * 1_000_000, "controller": True}
+    found = core_objects.pod(pod(ownerReferences=[owner]))
+    assert found.owned and found.owner == f"{found.namespace}/{'x' * 253}" and len(found.owner_kind) == 253
+
+
 def test_times_and_nomination() -> None:
     """Of status; what is not told is 0."""
     at = "2026-01-01T00:00:20Z"

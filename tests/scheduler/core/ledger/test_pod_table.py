@@ -94,6 +94,22 @@ def test_numbers_of_jobs_that_are_gone_are_given_up() -> None:
     assert found.subject_names[found.subjects[found.slot_of["uid-last"]]] == WorkloadId.pod("default/last")
 
 
+def test_free_slots_have_no_numbers_of_long_ago() -> None:
+    """Rules index what they keep by a slot's numbers: those of a slot that was left stay below what there is."""
+    table, slots = UseTable(), Slots()
+    slots.put_all([charged(f"gone{i}", queue=f"q{i}") for i in range(600)])
+    slots.residents(seen(table), table)
+    for i in range(600):
+        slots.pop(f"uid-gone{i}")
+    for turn in range(2000):
+        slots.put_all([charged("p", queue=f"other{turn}"), charged(f"p{turn}")])
+        found = slots.residents(seen(table), table)
+        slots.pop("uid-p")
+        slots.pop(f"uid-p{turn}")
+    assert int(found.subjects.max()) < len(found.subject_names)
+    assert int(found.queues.max()) < len(found.queue_names)
+
+
 def test_names_of_queues_that_are_gone_are_given_up() -> None:
     """A pod may name another queue again and again."""
     table, slots = UseTable(), Slots()
@@ -103,3 +119,11 @@ def test_names_of_queues_that_are_gone_are_given_up() -> None:
         slots.pop("uid-p")
     assert len(found.queue_names) <= 2 + 1024 + 1
     assert found.queue_names[found.queues[0]] == "q2999"
+
+
+def test_pods_that_went_before_anybody_looked() -> None:
+    """Their slots have no queue: rules that look at all residents by their queue find none."""
+    table, slots = UseTable(), filled(charged("a"), charged("b"))
+    slots.pop("uid-a"), slots.pop("uid-b")
+    found = slots.residents(seen(table), table)
+    assert (len(found.rows), len(found.queues), list(found.queue_names)) == (0, 0, [])

@@ -9,8 +9,9 @@ import pytest
 from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
+from model.workload import WorkloadId
 from scheduler.core.preemption.costs import GROWING, VictimCosts
-from scheduler.core.preemption.facts import PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.victims import victims_of
 
 INSIDE: dict[str, Any] = {"below_prod": True}
@@ -69,10 +70,11 @@ def test_order(cheap: list[dict[str, Any]], dear: list[dict[str, Any]]) -> None:
 def test_the_first_parts_of_a_cost_only_grow() -> None:
     """So that a search may stop where they are above the best that is known; priorities below 0 make the next smaller."""
     words: list[dict[str, Any]] = [{"priority": -5}, INSIDE, WEB, INSIDE | WEB | {"priority": 7}, {"priority": 3}]
+    words += [{"group": "g", "minimum_member": True}, {"group": "g"}, {"group": "g"}]
     pods = [resident(f"p{i}", "n1", 1, **each) for i, each in enumerate(words)]
     residents = Arena([node("n1", 50)], pods).residents()
     costs = VictimCosts(
-        victims_of(residents, residents.rows >= 0, [0], {}, 1),
+        victims_of(residents, residents.rows >= 0, [0], {WorkloadId.gang("default/g"): GangFacts(2, 3)}, 1),
         residents,
         PreemptionFacts(budgets=(budget("x", 1),)),
         NOW,

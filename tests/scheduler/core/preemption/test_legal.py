@@ -9,9 +9,10 @@ from preemption_builders import NOW, Arena, node, queue_rules, resident
 
 from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
+from model.reason import Reason
 from model.workload import WorkloadId
-from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
-from scheduler.core.preemption.legal import LegalVictims, legality, numbers_of
+from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, Preemptor
+from scheduler.core.preemption.legal import LegalVictims, decided_by_books, legality, numbers_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 WHO = WorkloadId.pod("default/hp")
@@ -173,3 +174,22 @@ def test_numbers_of_jobs() -> None:
     residents = Arena([node(cpu=99)], [a(group="x"), resident("b", cpu=1, group="y")]).residents()
     every = [WorkloadId.gang("default/y"), WorkloadId.gang("default/none"), WorkloadId.gang("default/x")]
     assert numbers_of(residents, every) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "policy", "holds"),
+    [
+        (None, USUAL, True),
+        (NoPreemption(Reason.PREEMPTION_NO_VICTIMS), USUAL, True),
+        (NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, lacks_quota=True), USUAL, True),
+        (NoPreemption(Reason.PREEMPTION_NOT_HELPFUL), USUAL, False),
+        (NoPreemption(Reason.PREEMPTION_IN_FLIGHT), USUAL, False),
+        (NoPreemption(Reason.PREEMPTION_NO_VICTIMS), PreemptionPolicySettings(minimum_runtime_seconds=1.0), False),
+        (NoPreemption(Reason.PREEMPTION_NO_VICTIMS), PreemptionPolicySettings(victim_cooldown_seconds=1.0), False),
+    ],
+)
+def test_what_the_books_of_queues_decide(
+    outcome: NoPreemption | None, policy: PreemptionPolicySettings, holds: bool
+) -> None:
+    """Not where nodes, or time, may end it."""
+    assert decided_by_books(outcome, policy) is holds

@@ -47,6 +47,7 @@ def clusters(draw: st.DrawFn, gangs: bool = False) -> tuple[list[Pod], dict[str,
         started = NOW - float(draw(st.sampled_from([60, 61, 70, 200, 3600, 3660, 9000])))
         words = {"below_prod": draw(st.booleans()), "labels": {"app": draw(st.sampled_from(["", "x", "y"]))}}
         own = {"priority": priority, "group": group, "started_seconds": started}
+        own["minimum_member"] = bool(group) and draw(st.booleans())
         pods.append(resident(f"p{number}", on, cpu, **own, **words))
     facts = {}
     for group in ("a", "b"):
@@ -68,7 +69,9 @@ def free_of(pods: list[Pod], gone: frozenset[str]) -> dict[str, int]:
 
 
 def allowed(pods: list[Pod], gone: frozenset[str], facts: dict[str, GangFacts], priority: int, inside: bool) -> bool:
-    """Everybody who goes is of lower priority, for work inside the bands inside them; no gang falls under its minimum."""
+    """Everybody who goes is of lower priority, for work inside the bands inside them; no gang falls under its minimum, or
+    loses one of its minimum alone.
+    """
     if any(
         pod.spec.priority >= priority or (inside and not pod.colocation.below_prod) for pod in pods if pod.name in gone
     ):
@@ -76,7 +79,8 @@ def allowed(pods: list[Pod], gone: frozenset[str], facts: dict[str, GangFacts], 
     for subject, gang_facts in facts.items():
         own = [pod.name for pod in pods if pod.spec.gang and WorkloadId.gang(pod.spec.gang.key) == subject]
         lost = sum(1 for name in own if name in gone)
-        if lost and lost < len(own) and (gang_facts.whole or lost > gang_facts.bound - gang_facts.min_member):
+        needed = any(pod.colocation.minimum_member for pod in pods if pod.name in gone and pod.name in own)
+        if lost and lost < len(own) and (needed or lost > gang_facts.surplus):
             return False
     return True
 
@@ -90,7 +94,7 @@ def best(pods: list[Pod], facts: dict[str, GangFacts], kept: Budgets, ask: Ask) 
             gone = frozenset(pod.name for pod in chosen)
             fits = sum(left // cpu for left in free_of(pods, gone).values()) >= number
             if fits and allowed(pods, gone, facts, priority, inside):
-                costs.append(cost(chosen, kept))
+                costs.append(cost(chosen, kept, facts))
     return min(costs, default=None)
 
 
@@ -109,7 +113,7 @@ def check(pods: list[Pod], facts: dict[str, GangFacts], kept: Budgets, ask: Ask)
     assert isinstance(outcome, PreemptionPlan), (outcome, expected)
     gone = frozenset(victims(outcome))
     assert allowed(pods, gone, facts, priority, inside)
-    assert cost([pod for pod in pods if pod.name in gone], kept) == expected
+    assert cost([pod for pod in pods if pod.name in gone], kept, facts) == expected
     turned = Arena([node(name) for name in reversed(NODES)], reversed(pods))
     assert turned.ask(preemptors, gang(number) if number > 1 else None, **more) == outcome
 

@@ -13,7 +13,7 @@ from preemption_reference import budget
 
 from model.pod.pod import Pod
 from scheduler.core.preemption.costs import NODE, VictimCosts
-from scheduler.core.preemption.facts import PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.price import Prices, prices
 from scheduler.core.preemption.victims import victims_of
 
@@ -21,7 +21,8 @@ from scheduler.core.preemption.victims import victims_of
 def costs_of(pods: Sequence[Pod]) -> VictimCosts:
     arena = Arena([node(cpu=100)], pods)
     residents = arena.residents()
-    victims = victims_of(residents, residents.rows >= 0, [0], {}, 1)
+    gangs = {job: GangFacts(0, facts.bound) for job, facts in arena.gangs().items()}
+    victims = victims_of(residents, residents.rows >= 0, [0], gangs, 1)
     return VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
 
 
@@ -32,24 +33,35 @@ def priced(pods: Sequence[Pod], most: int) -> Prices:
 
 
 victims = st.builds(
-    lambda number, priority, below, app, age: resident(
-        f"p{number}", cpu=1, priority=priority, below_prod=below, labels={"app": app}, started_seconds=NOW - age
+    lambda number, priority, below, app, age, group: resident(
+        f"p{number}",
+        cpu=1,
+        priority=priority,
+        below_prod=below,
+        labels={"app": app},
+        started_seconds=NOW - age,
+        group=group,
     ),
     st.integers(0, 1 << 30),
     st.sampled_from([-(1 << 31), -1, 0, 5000, 5500, (1 << 31) - 1]),
     st.booleans(),
     st.sampled_from(["", "x"]),
     st.integers(1, 9000),
+    st.sampled_from(["", "g"]),
 )
 pools = st.lists(victims, min_size=2, max_size=9, unique_by=lambda pod: pod.name)
 
 
 def told(pods: Sequence[Pod], costs: VictimCosts, chosen: Sequence[int]) -> tuple[int, ...]:
-    """Who breaks a budget, who is outside the bands, how many they are, their priorities, what they lose."""
+    """Who breaks a budget, who is outside the bands and whose job does not go on, who is outside, whose job does not go
+    on, how many they are, their priorities, what they lose.
+    """
     own = [pods[index] for index in chosen]
     return (
         sum(pod.labels["app"] == "x" for pod in own),
+        sum(not pod.colocation.below_prod and pod.spec.gang is None for pod in own),
         sum(not pod.colocation.below_prod for pod in own),
+        sum(pod.spec.gang is None for pod in own),
         len(own),
         sum(pod.spec.priority for pod in own),
         int(costs.losses(list(chosen)).sum()),
@@ -87,14 +99,21 @@ def test_a_node_is_worth_a_doubling_of_lost_work() -> None:
     assert abs(step - found.node) < found.node // NODE
 
 
+INSIDE, SPARE, BREAKS = {"below_prod": True}, {"group": "g"}, {"labels": {"app": "x"}}
 WORDS = {
     "nobody": ({}, {}, [0, 0]),
-    "outside": ({}, {"below_prod": True}, [1, 0]),
-    "a budget": ({"labels": {"app": "x"}}, {}, [2, 0]),
-    "both": ({"labels": {"app": "x"}}, {"below_prod": True}, [3, 0]),
-    "one each": ({"labels": {"app": "x"}, "below_prod": True}, {}, [2, 1]),
-    "everybody": ({"labels": {"app": "x"}}, {"labels": {"app": "x"}}, [0, 0]),
-    "everybody, one outside": ({"labels": {"app": "x"}}, {"labels": {"app": "x"}, "below_prod": True}, [0, 0]),
+    "outside": ({}, INSIDE, [1, 0]),
+    "a budget": (BREAKS, {}, [1, 0]),
+    "both": (BREAKS, INSIDE, [1, 0]),
+    "one each": (BREAKS | INSIDE, {}, [2, 1]),
+    "everybody": (BREAKS, BREAKS, [0, 0]),
+    "everybody, one outside": (BREAKS, BREAKS | INSIDE, [0, 0]),
+    "whose job ends": (INSIDE, INSIDE | SPARE, [1, 0]),
+    "whose job ends outside": ({}, SPARE, [1, 0]),
+    "outside, and whose job ends": (SPARE, INSIDE, [2, 1]),
+    "whose job ends, and a budget": (INSIDE, INSIDE | SPARE | BREAKS, [1, 2]),
+    "whose job ends where both break a budget": (BREAKS, SPARE | BREAKS, [0, 0]),
+    "what gangs can spare": (SPARE, SPARE, [0, 0]),
 }
 
 
@@ -117,6 +136,14 @@ ORDER: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {
     ),
     "three inside rather than one outside": ([{"below_prod": True, "priority": 9} | OLD] * 3, [YOUNG]),
     "one rather than two": ([{"priority": 9} | OLD], [YOUNG] * 2),
+    "two that a gang can spare rather than a lone one": (
+        [SPARE | INSIDE | {"priority": 9} | OLD] * 2,
+        [INSIDE | YOUNG],
+    ),
+    "one rather than two where a gang can spare all": ([SPARE | OLD], [SPARE | YOUNG] * 2),
+    "two outside that a gang can spare rather than a lone one": ([SPARE | OLD] * 2, [YOUNG]),
+    "one that a gang can spare rather than two": ([SPARE | OLD], [SPARE | YOUNG] * 2),
+    "a lone one inside rather than one outside that a gang can spare": ([INSIDE | OLD], [SPARE | YOUNG]),
     "the lower priority": ([OLD], [{"priority": 9} | YOUNG]),
     "less lost": ([YOUNG], [OLD]),
     "the least important where all is equal": ([{}], [{}]),

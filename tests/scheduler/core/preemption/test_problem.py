@@ -10,16 +10,19 @@ from filter_builders import HOST, apart, term
 from preemption_builders import NOW, Arena, members, node, resident, waiting
 from scheduler_builders import candidate, gang
 
+from model.pod.pod import Pod
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
+from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of, prospects_of
 
 
 def asked(arena: Arena, wanted: Candidate, **facts: Any) -> PreemptionProblem:
     known = PreemptionFacts(**{"gangs": arena.gangs()} | facts)
-    return problem_of(arena.working(), wanted, arena.residents(), known, (PreemptionPolicySettings(), NOW))
+    residents = arena.residents()
+    prospects = prospects_of(residents, wanted, known, (PreemptionPolicySettings(), NOW))
+    return problem_of(arena.working(), wanted, residents, known, prospects)
 
 
 def free(problem: PreemptionProblem) -> list[int]:
@@ -118,3 +121,20 @@ def test_who_asks_is_below_prod_where_any_of_its_pods_is() -> None:
     own = waiting(cpu=6, below_prod=True)
     found = asked(Arena([node("n1", 8)], pods), candidate([own]), pods={own.uid: own})
     assert dict(found.legal.excluded) == {"outside the mid, batch and free bands": 1}
+
+
+@pytest.mark.parametrize(
+    ("pods", "none"),
+    [
+        ([], True),
+        ([resident("kept", priority=500)], True),
+        ([resident("a")], False),
+        ([resident("gone", priority=500, deleting=True)], False),
+    ],
+)
+def test_prospects(pods: list[Pod], none: bool) -> None:
+    """None where nobody may go and nobody goes."""
+    arena = Arena([node("n1", 8)], pods)
+    limits = (PreemptionPolicySettings(), NOW)
+    found = prospects_of(arena.residents(), candidate([waiting(cpu=6)]), PreemptionFacts(), limits)
+    assert found.none is none

@@ -116,3 +116,22 @@ def test_shares_take_nothing_from_who_says_no() -> None:
     """A queue that is not reclaimable, or that has no more than it is due."""
     assert by_share(500, FairPreemption.FINAL_SHARE, reclaimable=False).why_not("b")
     assert not may_lose(by_share(500, FairPreemption.FINAL_SHARE), {"b": {CPU: 1000}}, {"b": {CPU: 500}})
+
+
+@pytest.mark.parametrize("used", [0, 500, 1500, 4000])
+@pytest.mark.parametrize("asks", [500, 2500])
+def test_queues_asked_all_at_once(used: int, asks: int) -> None:
+    """As each by itself, the preemptor's own and those that nobody wrote among them."""
+    rules = queue_rules("p", {"p": 2000, "q": 1000, "r": 0}, used=used, asks=asks)
+    names = ["q", "p", "r", "", "default", "none"]
+    assert rules.open_to_it(names) == [rules.foreign(name) and not rules.why_not(name) for name in names]
+
+
+def test_what_is_taken_is_asked_of_nobody() -> None:
+    """A queue loses it whether it may or not, until the block ends."""
+    rules = queue_rules("p", {"p": 4000, "q": 4000}, used=1000)
+    with rules.losing() as books:
+        assert not books.lose({"q": {CPU: 1000}})
+        books.take({"q": {CPU: 1000}})
+        assert rules.quota.used("q", CPU) == 0
+    assert rules.quota.used("q", CPU) == 1000

@@ -19,11 +19,11 @@ from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 
 
-def chosen(pods: list[Pod], asks: int, used: int = 4000) -> str | None:
+def chosen(pods: list[Pod], asks: int, used: int = 4000, minimum: int | None = None) -> str | None:
     """Names of the cheapest victims for so much of 4 CPUs; None where not even all are enough."""
     arena = Arena([node(cpu=99)], pods)
     residents = arena.residents()
-    found = victims_of(residents, residents.rows >= 0, [0], arena.gangs(), 1)
+    found = victims_of(residents, residents.rows >= 0, [0], arena.gangs(minimum), 1)
     costs = VictimCosts(found, residents, PreemptionFacts(), NOW)
     victims = QuotaVictims(queue_rules("p", {"p": 4000, "q": 0}, used=used, asks=asks), costs)
     best = victims.cheapest()
@@ -58,6 +58,16 @@ def test_a_gang_goes_whole() -> None:
     """Two members where one would give enough."""
     gang = [resident(name, cpu=1, group="train") for name in "xy"]
     assert chosen(gang, 1000, used=4000) == "xy"
+
+
+def test_what_a_gang_can_spare_goes_before_a_job_does() -> None:
+    """Before a lone pod, too; where more is asked the gang goes whole, and nothing of it is given back."""
+    gang = [resident(name, cpu=1, group="train", minimum_member=name == "w") for name in "wxy"]
+    lone = resident("a", cpu=1)
+    assert chosen([*gang, lone], 1000, minimum=2) in ("x", "y")
+    assert chosen([*gang, lone], 2000, minimum=1) == "xy"
+    assert chosen([*gang, lone], 2000, minimum=2) in ("ax", "ay")
+    assert chosen(gang, 2000, minimum=2) == "wxy"
 
 
 def test_one_row_is_enough() -> None:

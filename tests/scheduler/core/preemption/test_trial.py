@@ -13,7 +13,7 @@ from scheduler_builders import candidate, gang, in_group
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.preemption.facts import PreemptionFacts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.problem import PreemptionProblem, problem_of
+from scheduler.core.preemption.problem import PreemptionProblem, problem_of, prospects_of
 
 
 class Asked:
@@ -21,8 +21,9 @@ class Asked:
 
     def __init__(self, arena: Arena, wanted: Candidate) -> None:
         facts = PreemptionFacts(gangs=arena.gangs())
-        limits = (PreemptionPolicySettings(), NOW)
-        self.problem: PreemptionProblem = problem_of(arena.working(), wanted, arena.residents(), facts, limits)
+        residents, limits = arena.residents(), (PreemptionPolicySettings(), NOW)
+        prospects = prospects_of(residents, wanted, facts, limits)
+        self.problem: PreemptionProblem = problem_of(arena.working(), wanted, residents, facts, prospects)
         costs = self.problem.costs
         self._names = {i: costs.key(i).removeprefix("default/") for i in range(len(costs.victims))}
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
@@ -14,7 +16,13 @@ from model.workload import WorkloadId
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.reprieve import reprieve
-from scheduler.core.preemption.victim_groups import groups_of, put_back_first, spread_to_gangs
+from scheduler.core.preemption.victim_groups import (
+    groups_of,
+    least_important_first,
+    most_important_first,
+    put_back_first,
+    spread_to_gangs,
+)
 from scheduler.core.preemption.victims import victims_of
 
 INSIDE: dict[str, Any] = {"below_prod": True}
@@ -90,3 +98,28 @@ def test_a_gang_of_which_one_must_stay_does_not_go_whole(legal: str) -> None:
     members = [index for index in range(len(costs.victims)) if costs.key(index) in ("default/g0", "default/g1")]
     pool = np.array([index for index in range(len(costs.victims)) if costs.key(index) != "default/x"])
     assert names([spread_to_gangs([*members, *pool.tolist()], pool, costs)], costs) == ["g-lone"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([0.0, NOW - 60, NOW - 61, NOW - 9000]), st.booleans()),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_the_least_important_first_one_by_one(pods: list[tuple[int, float, bool]]) -> None:
+    """The order of all groups of one, from its end; names decide between those that are alike."""
+    costs = costs_of(
+        [
+            resident(f"p{number}", priority=priority, started_seconds=started, below_prod=below)
+            for number, (priority, started, below) in enumerate(pods)
+        ]
+    )
+    every = np.arange(len(costs.victims))
+    ordered = most_important_first([(index,) for index in every.tolist()], frozenset(), costs)
+    assert list(least_important_first(every, costs)) == [index for (index,) in reversed(ordered)]
+
+
+def test_nobody_is_least_important_of_none() -> None:
+    costs = costs_of([resident("a")], legal="b")
+    assert list(least_important_first(np.arange(0), costs)) == []

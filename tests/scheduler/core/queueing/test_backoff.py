@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.core.queueing.backoff import BackoffPolicy, due_seconds, park, wake
+from scheduler.core.queueing.backoff import BackoffPolicy, due_seconds, park, served_by, wake
 from scheduler.core.queueing.news import Growth, Need, News, NewsKind, freed
 
 POLICY = BackoffPolicy()
@@ -40,9 +40,9 @@ def test_news_about_the_cause_ends_the_back_off() -> None:
     for _ in range(5):
         parked = park(parked, POLICY, 100.0, need=Need(NewsKind.NODE_ADDED, frozenset({"cpu"})))
     assert parked is not None
-    assert due_seconds(wake(parked, freed(["memory"])), POLICY) == 400.0
-    assert due_seconds(wake(parked, freed(["cpu"])), POLICY) == 100.0
-    assert due_seconds(wake(parked, News(NewsKind.NODE_ADDED)), POLICY) == 100.0
+    assert due_seconds(wake(parked, served_by(parked.need, freed(["memory"]))), POLICY) == 400.0
+    assert due_seconds(wake(parked, served_by(parked.need, freed(["cpu"]))), POLICY) == 100.0
+    assert due_seconds(wake(parked, served_by(parked.need, News(NewsKind.NODE_ADDED))), POLICY) == 100.0
 
 
 def test_a_node_that_grew_and_is_full_ends_no_back_off() -> None:
@@ -53,9 +53,9 @@ def test_a_node_that_grew_and_is_full_ends_no_back_off() -> None:
     assert parked is not None
     for free, due in ((2, 100.0), (1, 110.0)):
         news = News(NewsKind.GROWN, grown=(Growth(frozenset({"cpu"}), {"cpu": free}, {"cpu": 2}),))
-        assert due_seconds(wake(parked, news), POLICY) == due
+        assert due_seconds(wake(parked, served_by(parked.need, news)), POLICY) == due
 
 
 def test_no_news_ends_the_back_off_of_a_failure_of_another_kind() -> None:
     """A refused binding is no want of room: without this, its own release would be its news, in a hot loop."""
-    assert due_seconds(wake(park(None, POLICY, 100.0, woken=True), freed(["cpu"])), POLICY) == 101.0
+    assert due_seconds(wake(park(None, POLICY, 100.0, woken=True), served_by(None, freed(["cpu"]))), POLICY) == 101.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from random import Random
 
 import msgspec
@@ -14,7 +15,7 @@ from order_builders import ORGS, light
 
 from model.queue import QueueOrder
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.queueing.bracket import BorrowsOf, Revision, ShareOf
+from scheduler.core.queueing.bracket import Revision, ShareOf
 from scheduler.core.queueing.order import Ranking, Tournament, in_order
 from scheduler.core.queues.tree import QueueTree, tree_of
 
@@ -80,19 +81,20 @@ class Steps(msgspec.Struct):
     tree: QueueTree = ORGS
     told: bool = False
 
-    def ours(self, share_of: ShareOf, borrows: BorrowsOf, revision: Revision) -> Iterator[Candidate]:
+    def ours(self, share_of: ShareOf, revision: Revision) -> Iterator[Candidate]:
         known = revision if self.told else None
-        return in_order(self.waiting, Tournament(share_of, self.tree, borrows, revision=known), NOW)
+        borrowing = {name: partial(borrows, name) for name in self.tree.queues}
+        return in_order(self.waiting, Tournament(share_of, self.tree, borrowing, revision=known), NOW)
 
-    def reference(self, share_of: ShareOf, borrows: BorrowsOf, revision: Revision) -> Iterator[Candidate]:
+    def reference(self, share_of: ShareOf, revision: Revision) -> Iterator[Candidate]:
         return reference(self.waiting, self.tree, share_of, borrows)
 
-    def run(self, way: Callable[[ShareOf, BorrowsOf, Revision], Iterator[Candidate]]) -> list[str]:
+    def run(self, way: Callable[[ShareOf, Revision], Iterator[Candidate]]) -> list[str]:
         """Whose turn it is, one after the other; what is placed raises the shares along its path."""
         shares = {name: Fraction(share, 7) for name, share in zip(sorted(ORGS.queues), self.start, strict=True)}
         seen: list[str] = []
         changes = [0]
-        for item in way(shares.__getitem__, borrows, lambda: changes[0]):
+        for item in way(shares.__getitem__, lambda: changes[0]):
             for node in self.tree.path(item.workload.queue)[:-1] if len(seen) in self.placed else ():
                 shares[node] += Fraction(1, 7)
                 changes[0] += 1

@@ -175,8 +175,8 @@ def test_equal_heads_go_by_the_name_of_their_queue() -> None:
 def test_who_would_borrow_goes_after_those_who_would_not() -> None:
     """Whatever the shares; asked of the queue and of those above it."""
     given = [light("a", "a1"), light("b", "b1"), light("c", "c")]
-    borrowers = {("A", "a"), ("a1", "a")}
-    tournament = Tournament(shares_of(A=1, B=20, c=30), ORGS, lambda name, item: (name, item.workload.uid) in borrowers)
+    borrowing = dict.fromkeys(("A", "a1"), lambda item: item.workload.uid == "a")
+    tournament = Tournament(shares_of(A=1, B=20, c=30), ORGS, borrowing)
     assert served(given, tournament) == ["b", "c", "a"]
     late = [light("a", "a1", deadline_seconds=1.0), *given[1:]]
     assert served(late, tournament) == ["a", "b", "c"]

@@ -58,13 +58,45 @@ def test_charging_comes_to_the_same_as_beginning_with_it(start: dict[str, int], 
     """Step by step along paths, or all at once; taking it off again undoes it."""
     charged, total = book(start), dict(start)
     for name, amount in steps:
-        charged.charge(TREE.path(name), amount)
+        charged.known(name).charge(amount)
         total[name] = total.get(name, 0) + amount
     whole = book(total)
     assert figures(charged) == figures(whole)
     for name, amount in reversed(steps):
-        charged.charge(TREE.path(name), -amount)
+        charged.known(name).charge(-amount)
     assert figures(charged) == figures(book(start))
+
+
+@given(steps=st.lists(st.tuples(names, st.integers(-20, 40), st.booleans()), max_size=12))
+def test_what_is_gone_is_the_same_whenever_somebody_asks(steps: list[tuple[str, int, bool]]) -> None:
+    """After each charge, after many, or after a queue was charged and all of it taken off again."""
+    found, total = book({}), dict[str, int]()
+    for name, amount, asked in steps:
+        amount = max(amount, -total.get(name, 0))
+        found.known(name).charge(amount)
+        total[name] = total.get(name, 0) + amount
+        if asked:
+            assert figures(found) == figures(book(total))
+    assert figures(found) == figures(book(total))
+
+
+@given(
+    steps=st.lists(
+        st.tuples(names, st.integers(-20, 40), st.none() | st.integers(0, 120), st.integers(1, 60)), max_size=12
+    )
+)
+def test_room_found_before_answers_as_room_found_now(steps: list[tuple[str, int, int | None, int]]) -> None:
+    """Whatever was charged, taken off, or came to the capacity and left it since."""
+    kept, total = book({}), dict[str, int]()
+    for name, amount, capacity, asked in steps:
+        amount = max(amount, -total.get(name, 0))
+        kept.known(name).charge(amount)
+        kept.bound(capacity)
+        total[name] = total.get(name, 0) + amount
+        fresh = book(total)
+        fresh.bound(capacity)
+        for each in ("a", "b", "c", "gone", "default"):
+            assert kept.known(each).fits(asked) is fresh.known(each).fits(asked), each
 
 
 def figures(found: Book) -> dict[str, tuple[int, int, int, int]]:

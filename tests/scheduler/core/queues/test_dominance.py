@@ -82,6 +82,9 @@ def test_the_revision_is_another_after_each_change() -> None:
     seen.append(quota.revision)
     with quota.as_if_gone({"a": {CPU: 1}}):
         seen.append(quota.revision)
+    assert quota.revision == seen[-2]  # the books are as they were
+    quota.charge("a", {CPU: 1})
+    seen.append(quota.revision)
     quota.renew({CPU: 9})
     seen.append(quota.revision)
     assert len(set(seen)) == len(seen)
@@ -96,7 +99,16 @@ def test_another_measure_is_kept_until_the_path_is_charged() -> None:
         return Fraction(len(asked))
 
     quota = Quota(tree_of([queue("a"), queue("b")]), {CPU: 10}, {"a": {CPU: 1}, "": {CPU: 1}}, {})
-    quota.dominance.measure = measure
+    quota.dominance.by(measure)
     assert [quota.share_key(name) for name in ("a", "b", "a")] == [1, 2, 1]
     quota.charge("a", {CPU: 1})
     assert [quota.share_key(name) for name in ("a", "b")] == [3, 2]
+
+
+def test_a_copy_of_a_copy_keeps_what_shares_are_of() -> None:
+    """Not the capacity, where that is more."""
+    quota = quota_of((1, 1, 1, 1), {CPU: 16})
+    quota.charge("c", {CPU: 4})
+    quota.renew({CPU: 16}, {CPU: 8})
+    once = quota.copy()
+    assert once.copy().dominance.share("c") == once.dominance.share("c") == quota.dominance.share("c")

@@ -23,7 +23,7 @@ from model.queue import (
     VictimPolicy,
 )
 from model.selector import Operator, Requirement
-from scheduler.core.queues.flavors import FlavorQuestion, assign, assign_fewer
+from scheduler.core.queues.flavors import FlavorQuestion, assign
 from scheduler.core.queues.headroom import Quota
 from scheduler.core.queues.tree import tree_of
 
@@ -254,16 +254,3 @@ REASONS: dict[str, tuple[FlavorQuestion, FlavorRequest, str]] = {
 @pytest.mark.parametrize(("question", "pods", "part"), REASONS.values(), ids=REASONS)
 def test_reason(question: FlavorQuestion, pods: FlavorRequest, part: str) -> None:
     assert part in assign(question, (pods,)).reason
-
-
-FEWER: dict[str, tuple[FlavorQuestion, int, int, int | None]] = {
-    "as many as there is room for": (asked(used={"training": {"a100": 40, "v100": 16}}), 8, 2, 3),
-    "not below the minimum": (asked(used={"training": {"a100": 40, "v100": 16}}), 8, 4, None),
-    "none less where all are needed": (asked(used={"training": {"a100": 64, "v100": 32}}), 4, 4, None),
-}
-
-
-@pytest.mark.parametrize(("question", "count", "least", "given"), FEWER.values(), ids=FEWER)
-def test_partial_admission(question: FlavorQuestion, count: int, least: int, given: int | None) -> None:
-    found = assign_fewer(question, (big(count, min_count=least),))
-    assert (found.pod_sets[0].count if found else None) == given

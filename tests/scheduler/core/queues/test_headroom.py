@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from queue_builders import CPU, GPU, MEMORY, books, cell, queue
 
 from model.queue import Cell, CellStanding, Queue
@@ -19,6 +21,18 @@ CASES: dict[str, tuple[Quota, str, Headroom]] = {
     "what is left": (books(TWO, 100, {"a": 30, "b": 30}), "b", Headroom(CPU, "", 40, "capacity")),
     "an idle guarantee of others": (books(TWO, 100, {"b": 30}), "b", Headroom(CPU, "", 50, "capacity", 20)),
     "one's own guarantee": (books(TWO, 100, {"b": 80}), "a", Headroom(CPU, "", 20, "capacity")),
+    "guarantees of more than there is": (
+        books((queue("a", cpu=cell(8)), queue("b", cpu=cell(8))), 8),
+        "a",
+        Headroom(CPU, "", 4, "capacity", 4),
+    ),
+    "guarantees of more than their parent's maximum": (
+        books(
+            (queue("org", cpu=cell(maximum=20)), queue("a", "org", cpu=cell(30)), queue("b", "org", cpu=cell(10))), 90
+        ),
+        "a",
+        Headroom(CPU, "org", 15, "maximum", 5),
+    ),
     "a maximum": (books((queue("a", cpu=cell(maximum=25)),), 100, {"a": 5}), "a", Headroom(CPU, "a", 20, "maximum")),
     "a borrowing limit": (
         books((queue("a", cpu=cell(nominal=10, borrowing_limit=5)),), 100, {"a": 3}),
@@ -112,6 +126,17 @@ def test_what_is_short(name: str) -> None:
     """Asked and left, by cell."""
     quota, queue_name, amounts, expected = SHORTAGES[name]
     assert quota.short(queue_name, amounts) == expected
+
+
+def test_what_is_kept_comes_back_with_the_node() -> None:
+    """Each keeps all of its own again; what runs by then counts."""
+    quota = books((queue("a", cpu=cell(8)), queue("b", cpu=cell(8))), 8, {"a": 4})
+    assert [quota.headroom(name, CPU).amount for name in "ab"] == [0, 4]
+    quota.renew({CPU: 16})
+    assert [quota.headroom(name, CPU).amount for name in "ab"] == [4, 8]
+    quota.charge("b", {CPU: 8})
+    quota.renew({CPU: 10})
+    assert [quota.headroom(name, CPU).amount for name in "ab"] == [-2, -3]
 
 
 def test_as_if_victims_were_gone() -> None:
@@ -218,6 +243,62 @@ def test_charges_run_along_the_path() -> None:
     quota.charge("b", {CPU: 20, GPU: 2}, -1)
     assert quota.used("org", CPU) == 10
     assert quota.headroom("b", CPU) == books(ORG, 100, {"a": 10}).headroom("b", CPU)
+
+
+BORROW = (
+    queue("org"),
+    *(queue(name, "org", cpu=cell(nominal=10)) for name in "abcd"),
+    queue("far", cpu=cell(nominal=10)),
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("a", "b", "c", "d", "far")), st.integers(1, 12), st.sampled_from((1, -1))),
+        max_size=30,
+    )
+)
+def test_others_borrow(charges: list[tuple[str, int, int]]) -> None:
+    """As by a look at every queue of the tree, after any charge and within a question about victims."""
+    quota = books(BORROW, 1000)
+
+    def expected(asker: str) -> bool:
+        tree = ("a", "b", "c", "d") if asker != "far" else ("far",)
+        return any(each != asker and quota.used(each, CPU) > 10 for each in tree)
+
+    for name, amount, sign in charges:
+        quota.charge(name, {CPU: amount}, sign)
+        for asker in ("a", "b", "c", "d", "far"):
+            assert quota.others_borrow(asker, CPU) is expected(asker)
+        with quota.as_if_gone({"a": {CPU: 5}, "b": {CPU: 15}}):
+            assert quota.others_borrow("d", CPU) is expected("d")
+        assert quota.others_borrow("d", CPU) is expected("d")
+
+
+@given(st.lists(st.tuples(st.sampled_from(("a", "b", "c", "org", "none")), st.integers(1, 60)), max_size=12))
+def test_who_is_over_of_many_at_once(charges: list[tuple[str, int]]) -> None:
+    """As each of them by itself; nobody where shares are not known."""
+    quota, names = books(ORG, 100, {"a": 10, "b": 20}, {"c": 90}), ("a", "b", "c", "org", "none", "")
+    for name, amount in charges:
+        quota.charge(name, {CPU: amount, GPU: amount})
+        for each in (CPU, GPU):
+            assert quota.all_over(names, each) == [quota.over(name, each) for name in names]
+
+
+def test_the_version_of_what_relatives_use() -> None:
+    """Another one after each charge below the same top queue, whoever is charged; not after a question."""
+    quota = books(ORG, 100)
+    before, other = quota.version("a"), quota.version("c")
+    assert before == quota.version("org") == quota.version("b") != other
+    with quota.as_if_gone({"a": {CPU: 5}}):
+        quota.charge("b", {CPU: 5})
+        quota.charge("b", {CPU: 5}, -1)
+        assert quota.version("a") == before
+    assert quota.version("a") == before
+    quota.charge("b", {CPU: 5})
+    quota.charge("b", {CPU: 5}, -1)
+    assert quota.version("a") != before and quota.version("c") == other
+    assert quota.version("none") == quota.version("none")
 
 
 def test_the_use_that_was_given_may_change_afterwards() -> None:

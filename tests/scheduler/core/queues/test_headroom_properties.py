@@ -40,9 +40,24 @@ class Definitions:
     def used(self, node: str) -> int:
         return self.own.get(node, 0) + sum(self.used(child) for child in self.children(node))
 
+    def wanted(self, node: str) -> int:
+        """What it would keep."""
+        quota = said(self.tree, node, CPU)
+        amount = max(self.by.kept(quota), sum(map(self.wanted, self.tree.children.get(node, ()))))
+        return amount if quota.maximum is None else min(amount, quota.maximum)
+
+    def kept(self, node: str) -> int:
+        """That, or its part of what the queue above it keeps, or of all there is, where that is less than all want."""
+        if node not in self.tree.queues:
+            return 0
+        parent = self.tree.parent(node)
+        most = self.capacity if parent == ROOT_QUEUE else self.kept(parent)
+        together = sum(map(self.wanted, self.tree.children[parent]))
+        return self.wanted(node) if together <= most else self.wanted(node) * most // together
+
     def gone(self, node: str) -> int:
         quota = said(self.tree, node, CPU)
-        inside = max(self.by.kept(quota), self.own.get(node, 0) + sum(map(self.gone, self.children(node))))
+        inside = max(self.kept(node), self.own.get(node, 0) + sum(map(self.gone, self.children(node))))
         return max(self.used(node), inside if quota.maximum is None else min(inside, quota.maximum))
 
     def room(self, node: str) -> int:
@@ -60,6 +75,21 @@ class Definitions:
         return all(after.used(node) <= after.room(node) for node in self.tree.path(leaf))
 
 
+guaranteed = st.fixed_dictionaries(dict.fromkeys(LEAVES, amounts))
+
+
+@given(own=guaranteed, capacity=st.integers(0, 40))
+def test_nothing_stands_idle_while_all_ask(own: dict[str, int], capacity: int) -> None:
+    """Whatever is guaranteed, and be it more than there is."""
+    tree = [queue(name, parent, cpu=QuotaCell(own.get(name, 0))) for name, parent in PARENTS.items()]
+    quota = books(tree, capacity)
+    while fitting := [name for name in LEAVES if not quota.short(name, {CPU: 1})]:
+        for name in fitting:
+            if not quota.short(name, {CPU: 1}):
+                quota.charge(name, {CPU: 1})
+    assert quota.used(ROOT_QUEUE, CPU) == capacity
+
+
 @given(queues=queues, capacity=st.integers(0, 60), own=uses, leaf=leaves, by=rules)
 def test_headroom_is_what_the_definitions_say(
     queues: list[Queue], capacity: int, own: dict[str, int], leaf: str, by: ShareRules
@@ -73,6 +103,24 @@ def test_headroom_is_what_the_definitions_say(
     tried = [asked for asked in range(70) if definitions.fits(leaf, asked)]
     assert max(tried, default=-1) == max(found, -1)
     assert tried == list(range(len(tried)))
+
+
+steps = st.lists(st.tuples(leaves, st.integers(1, 6), st.integers(1, 20)), max_size=8)
+
+
+@given(queues=queues, capacity=st.integers(0, 60), own=uses, steps=steps, by=rules)
+def test_what_fits_after_any_steps_is_what_the_definitions_say(
+    queues: list[Queue], capacity: int, own: dict[str, int], steps: list[tuple[str, int, int]], by: ShareRules
+) -> None:
+    """Whatever was charged since room was found, and asked meanwhile."""
+    quota = books(queues, capacity, own, rules=by)
+    for name, amount, asked in steps:
+        definitions = Definitions(quota.tree, capacity, own, by)
+        assert quota.fits(name, {CPU: asked}) is definitions.fits(name, asked)
+        quota.charge(name, {CPU: amount})
+        own = {**own, name: own.get(name, 0) + amount}
+    after = Definitions(quota.tree, capacity, own, by)
+    assert {name: quota.held(name, CPU) for name in PARENTS} == {name: after.gone(name) for name in PARENTS}
 
 
 @given(queues=queues, capacity=st.integers(0, 60), own=uses, leaf=leaves, asked=st.integers(1, 20), by=rules)

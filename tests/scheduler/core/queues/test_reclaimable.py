@@ -9,7 +9,7 @@ from queue_builders import CPU, GPU, books, cell, queue
 
 from model.queue import Cell, Queue, QueuePreemption
 from scheduler.core.queues.headroom import Quota
-from scheduler.core.queues.reclaimable import may_lose, over_in, why_not_reclaim
+from scheduler.core.queues.reclaimable import Reclaim, may_lose, over_in
 from scheduler.core.queues.shares import QuotaMode, ShareRules
 
 HALVES = (queue("a", cpu=cell(nominal=50)), queue("b", cpu=cell(nominal=50)))
@@ -229,4 +229,4 @@ def test_all_nodes_must_be_over_in_one_cell() -> None:
     assert quota.over("a", CPU) and quota.over("A", GPU)
     assert over_in(quota, ("a", "A"), cells) == ()
     assert not may_lose(quota, "a", ("a", "A"), {CPU: 1, GPU: 1}, cells)
-    assert "entitled" in why_not_reclaim(quota, "b", {CPU: 1, GPU: 1}, "a", cells)
+    assert "entitled" in Reclaim(quota, "b", {CPU: 1, GPU: 1}, cells).why_not("a")

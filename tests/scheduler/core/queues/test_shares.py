@@ -25,6 +25,7 @@ from scheduler.core.queues.shares import (
     kept,
     over_committed,
     subtree_demand,
+    within,
 )
 from scheduler.core.queues.tree import tree_of
 
@@ -215,6 +216,24 @@ def test_guarantees_of_a_tree() -> None:
     assert guarantees(tree, CPU) == {"a": 6, "b": 3, "org": 9}
     assert kept(tree, CPU) == {"a": 6, "b": 6, "org": 12}
     assert kept(tree, CPU, BY_WEIGHT) == {"a": 6, "b": 3, "org": 9}
+
+
+WITHIN = {
+    "there is enough": (24, {"org": 12, "a": 6, "b": 6, "c": 12}),
+    "without bound": (None, {"org": 12, "a": 6, "b": 6, "c": 12}),
+    "half of it is there": (12, {"org": 6, "a": 3, "b": 3, "c": 6}),
+    "rounded down": (7, {"org": 3, "a": 1, "b": 1, "c": 3}),
+    "nothing is there": (0, {"org": 0, "a": 0, "b": 0, "c": 0}),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_can_be_kept(name: str) -> None:
+    """In proportion where that is less than what all keep, down the tree."""
+    capacity, expected = WITHIN[name]
+    queues = (queue("org"), queue("a", "org", cpu=cell(6)), queue("b", "org", cpu=cell(6)), queue("c", cpu=cell(12)))
+    tree = tree_of(queues)
+    assert within(tree, kept(tree, CPU), capacity) == expected
 
 
 def test_over_committed() -> None:

@@ -35,6 +35,24 @@ def decided(build: Any, reading: KnobReading, pids: PidCounts | None = NODE, tol
 # reading, counts, strategy -> value, reason
 CASES: dict[str, tuple[KnobReading, PidCounts | None, SuppressStrategy, tuple[int, Reason]]] = {
     "half of what there may be": (KnobReading(-1), NODE, ON, (16_384, Reason.PIDS_SHARE)),
+    "three numbers of each, and a tenth is free": (
+        KnobReading(-1),
+        PidCounts(300, 32_768, 100, None, 50, 32_768),
+        ON,
+        ((32_768 - 250 - 3276) // 3, Reason.PIDS_SHARE),
+    ),
+    "many numbers": (
+        KnobReading(-1),
+        PidCounts(300, 32_768, 100, None, 50, 4_194_304),
+        ON,
+        (16_384, Reason.PIDS_SHARE),
+    ),
+    "others have nearly all numbers": (
+        KnobReading(-1),
+        PidCounts(29_000, 32_768, best_effort=0, numbers=32_768),
+        ON,
+        (1024, Reason.PIDS_SHARE),
+    ),
     "by setting": (KnobReading(-1), NODE, SuppressStrategy(pids_pct=10), (3276, Reason.PIDS_SHARE)),
     "a share below the floor": (KnobReading(-1), NODE, SuppressStrategy(pids_pct=2), (655, Reason.PIDS_SHARE)),
     "all pods have a limit together": (
@@ -110,6 +128,14 @@ PODS: dict[str, tuple[KnobReading, SuppressStrategy, tuple[int, Reason]]] = {
     "the kubelet's was tighter": (KnobReading(-1, 900, 1000), ON, (1000, Reason.PIDS_SHARE)),
     "the kubelet's is looser": (KnobReading(9000), ON, (4096, Reason.PIDS_SHARE)),
 }
+
+
+def test_four_batch_pods_that_keep_three_numbers_each_leave_others_some(build: Any) -> None:
+    """Whatever others have at the moment."""
+    for others in (100, 20_000):
+        few = PidCounts(others, 32_768, best_effort=0, numbers=32_768)
+        limit = of_pods(build, KnobReading(-1), pids=few).value
+        assert limit == (32_768 - 3276) // 3 // 4 and limit * 4 * 3 <= 32_768 - 3276
 
 
 @pytest.mark.parametrize(("reading", "told", "expected"), PODS.values(), ids=PODS.keys())

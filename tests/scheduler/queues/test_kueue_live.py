@@ -12,7 +12,7 @@ from scheduler_processes import Cluster, SchedulerProcess, until
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEFINITIONS = sorted((ROOT / "deploy" / "crds" / "optional" / "kueue").glob("*s.yaml"))
 EXAMPLE = list(yaml.safe_load_all((ROOT / "examples" / "kueue" / "training.yaml").read_text()))
 APIS, GPU = "/apis/kueue.x-k8s.io", "nvidia.com/gpu"

@@ -1,0 +1,1 @@
+"""What a preemption costs a job that trains."""

@@ -1,0 +1,1 @@
+"""Estimates of what has not happened yet."""

@@ -1,0 +1,56 @@
+"""The controller of jobs that wait whole: what of a job it fails on stays with that job."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from jobs.controllers.suspended_jobs import SuspendedJobs
+from jobs.core.suspended.actions import SuspendedPlan
+from kube import objects
+from kube.informer import Change, ChangeKind
+from model.suspended.job import SuspendedKind
+
+SPEC = {"suspend": True, "template": {"spec": {"containers": [{"name": "main"}]}}}
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def record(self, about: Any, reason: str, message: str, *, warning: bool = False) -> None:
+        self.told.append((about.name, reason))
+
+
+async def yes(_: str) -> bool:
+    return True
+
+
+def fails(*_: object) -> Any:
+    raise ValueError("too many digits")
+
+
+CASES: dict[str, tuple[dict[str, Any], Any]] = {
+    "in the plan": ({}, fails),
+    # What no API server gives: as good as anything that reading fails on.
+    "as it is read": ({"kueue.x-k8s.io/max-exec-time-seconds": 5}, lambda *_: SuspendedPlan()),
+}
+
+
+@pytest.mark.parametrize(("labels", "decide"), CASES.values(), ids=CASES)
+def test_an_error_about_a_job_ends_nobody(labels: dict[str, Any], decide: Any) -> None:
+    """Whatever its author found to write: it is set aside, told once, and the next one is looked at."""
+    recorder = Recorder()
+    jobs = SuspendedJobs(None, None, recorder, lambda: True, yes, lambda: 1.0, decide=decide)  # type: ignore[arg-type]
+    metadata = objects.Metadata("train", "ns", "u", labels={"kueue.x-k8s.io/queue-name": "a", **labels})
+    source = objects.UnreadJob(metadata, msgspec.Raw(msgspec.json.encode(SPEC)))
+    jobs._cache.saw_job(SuspendedKind.JOB, Change(ChangeKind.ADDED, source))
+    with capture_logs() as logs:
+        for _ in range(2):
+            asyncio.run(jobs._reconcile("Job ns/train"))
+    assert recorder.told == [("train", "ControllerError")]
+    assert len(logs) == 1
