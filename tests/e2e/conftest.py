@@ -111,25 +111,17 @@ class RunningCluster:
         """`kubectl create --raw`."""
         return self._kubectl("create", "--raw", path, "-f", "-", text=body, check=False)
 
-    def _kubectl(self, *arguments: str, check: bool, text: str = "") -> subprocess.CompletedProcess[str]:
-        """With a discovery cache of its own, since another cluster's would be believed."""
+    def command(self, *arguments: str) -> list[str]:
+        """Of kubectl, with a discovery cache of its own, since another cluster's would be believed."""
         kubectl = shutil.which("kubectl", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         if kubectl is None:
             pytest.skip("needs kubectl: make test installs one")
+        kubeconfig, cache = self.endpoints["kubeconfig"], str(self.directory / "cache")
+        return [kubectl, "--kubeconfig", kubeconfig, "--cache-dir", cache, *arguments]
+
+    def _kubectl(self, *arguments: str, check: bool, text: str = "") -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [
-                kubectl,
-                "--kubeconfig",
-                self.endpoints["kubeconfig"],
-                "--cache-dir",
-                str(self.directory / "cache"),
-                *arguments,
-            ],
-            capture_output=True,
-            text=True,
-            input=text,
-            timeout=60,
-            cwd=ROOT,
+            self.command(*arguments), capture_output=True, text=True, input=text, timeout=60, cwd=ROOT
         )
         assert done.returncode == 0 or not check, f"kubectl {arguments}: {done.stderr}{done.stdout}"
         return done

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.checkpoints.slowed import EXAMPLE
 from tests.e2e.conftest import ROOT, RunningCluster, StartCluster, until
 from tests.e2e.jobs.conftest import SETTINGS, defined
 from tests.e2e.jobs.manifests import SLEEPS, Jobs, Manifest, training
 
-EXAMPLE = ROOT / "sdk/examples/train.py"
+SLOWED = Path(__file__).with_name("slowed.py")
 NODES = ("--process-nodes", "2", "--node-name", "here", "--node-cpu", "4", "--node-memory", "16Gi")
 FIRST, SECOND = "here-1", "here-2"
 CLASSES = """
@@ -32,7 +35,10 @@ metadata: {name: low}
 value: 1000
 """
 WORKERS = 3
+NOTICE = "sublet.dev/preemption-notice"
 Environment = dict[str, str]
+Notices = dict[str, dict[str, str]]
+"""By pod."""
 
 
 def on(node: str) -> Manifest:
@@ -49,13 +55,33 @@ def pod_spec(command: list[str], variables: Environment | None = None, **spec: A
     return {"containers": [container], "terminationGracePeriodSeconds": 5, **spec}
 
 
+def notices_of(pods: Iterable[Manifest]) -> Notices:
+    found = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in pods}
+    return {pod: json.loads(each[NOTICE]) for pod, each in found.items() if NOTICE in each}
+
+
+def documents(text: str) -> Iterator[Manifest]:
+    """One JSON document after the other, the last may be cut."""
+    decoder, at = json.JSONDecoder(), 0
+    with contextlib.suppress(ValueError):
+        while text[at:].strip():
+            found, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+            yield found
+
+
 class Training(Jobs):
-    """Trains, makes room, takes room; `python` runs the example."""
+    """Trains, makes room, takes room; `python` runs the example, which is slow until `hurry`."""
 
     def __init__(self, cluster: RunningCluster, folder: Path, python: str = sys.executable) -> None:
         super().__init__(cluster)
         self.folder, self.python = folder, python
         self.variables: Environment = {"PYTHONPATH": str(ROOT / "sdk")}
+        self.slowly = folder / "slowly"
+        self.slowly.touch()
+
+    def hurry(self) -> None:
+        """Nobody is to be told any more: each job may be done."""
+        self.slowly.unlink()
 
     @property
     def url(self) -> str:
@@ -63,7 +89,7 @@ class Training(Jobs):
         return str(self.folder / "checkpoints")
 
     def command(self, steps: int, step_seconds: float) -> list[str]:
-        return [self.python, str(EXAMPLE), "--steps", str(steps), "--step-seconds", str(step_seconds)]
+        return [self.python, str(SLOWED), str(self.slowly), "--steps", str(steps), "--step-seconds", str(step_seconds)]
 
     def train(self, name: str, *, steps: int = 300, step_seconds: float = 0.03, grace: str = "30s", **spec: Any) -> str:
         """A job of low priority that saves on notice alone."""
@@ -93,11 +119,20 @@ class Training(Jobs):
     def nodes(self, name: str) -> set[str]:
         return {each["spec"].get("nodeName", "") for each in self.pods(name).values()}
 
-    def notices(self, name: str) -> dict[str, dict[str, str]]:
-        """By pod."""
-        found = {pod: each["metadata"].get("annotations", {}) for pod, each in self.pods(name).items()}
-        key = "sublet.dev/preemption-notice"
-        return {pod: json.loads(each[key]) for pod, each in found.items() if key in each}
+    def notices(self, name: str) -> Notices:
+        """That stand on its pods now."""
+        return notices_of(self.pods(name).values())
+
+    @contextmanager
+    def watched(self, name: str) -> Iterator[Callable[[], Notices]]:
+        """The notices that its pods have had since the block began: one may be gone before anybody asks."""
+        command = self.cluster.command("get", "pods", "-l", f"sublet.dev/job-name={name}", "--watch", "-o", "json")
+        seen = self.folder / "watched"
+        with seen.open("wb") as output, subprocess.Popen(command, stdout=output) as watcher:
+            try:
+                yield lambda: notices_of(each for each in documents(seen.read_text()) if NOTICE in str(each))
+            finally:
+                watcher.kill()
 
     def begun_after(self, name: str) -> list[int]:
         """After which step each worker began, of the pods that are there."""

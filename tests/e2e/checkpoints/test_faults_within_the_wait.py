@@ -50,6 +50,7 @@ def preempted(trains: Training, name: str = "model") -> str:
 
 def goes_on(trains: Training) -> None:
     """From the one checkpoint that was begun after the notice, with the loss of a run that nobody stopped."""
+    trains.hurry()
     status = trains.reaches("trainingjobs/model", "Succeeded", 150.0)
     (saved,) = trains.saved_steps("model")
     assert trains.begun_after("model") == [saved] * WORKERS and saved >= 20
@@ -59,8 +60,9 @@ def goes_on(trains: Training) -> None:
 
 def test_the_scheduler_is_killed(told: Training) -> None:
     """As soon as the notice is seen."""
-    preempted(told)
-    assert until(lambda: told.notices("model"), 30.0)
+    with told.watched("model") as notices:
+        preempted(told)
+        assert until(notices, 60.0)
     os.kill(told.cluster.endpoints["programs"]["scheduler"], signal.SIGKILL)
     told.all_run("urgent", WORKERS)
     goes_on(told)
@@ -82,8 +84,9 @@ def test_the_storage_fails_for_a_while(told: Training) -> None:
     if folder.exists():
         folder.rename(away)
     folder.write_text("no folder")
-    preempted(told)
-    assert until(lambda: told.notices("model"), 30.0)
+    with told.watched("model") as notices:
+        preempted(told)
+        assert until(notices, 60.0)
     time.sleep(2.0)
     folder.unlink()
     if away.exists():
@@ -117,7 +120,7 @@ def test_the_disk_is_full_for_a_while(small_disk: Path, told: Training) -> None:
     """What was begun and did not fit is no checkpoint; saved again once there is room."""
     filler = fill(small_disk)
     preempted(told)
-    assert until(lambda: "No space left on device" in told.logs("model-worker-0"), 30.0), told.logs("model-worker-0")
+    assert until(lambda: "No space left on device" in told.logs("model-worker-0"), 60.0), told.logs("model-worker-0")
     assert not told.saved_steps("model")
     filler.unlink()
     told.all_run("urgent", WORKERS)
@@ -140,6 +143,7 @@ def test_a_disk_that_stays_full(small_disk: Path, trains: Training) -> None:
     trains.all_run("urgent", WORKERS)
     assert trains.saved_steps("model") == [first]
     trains.clear("urgent")
+    trains.hurry()
     status = trains.reaches(job, "Succeeded", 150.0)
     assert trains.begun_after("model") == [first] * WORKERS
     assert trains.losses("model") == [trains.uninterrupted_loss()] * WORKERS
@@ -156,7 +160,7 @@ def test_a_restart_of_the_scheduler_gives_neither_more_time_nor_less(trains: Tra
     trains.all_run("stays", WORKERS)
     before = trains.uids("stays")
     trains.gang("urgent", FIRST)
-    ends = deadline(until(lambda: len(found := trains.notices("stays")) == WORKERS and found, 30.0))
+    ends = deadline(until(lambda: len(found := trains.notices("stays")) == WORKERS and found, 60.0))
     os.kill(trains.cluster.endpoints["programs"]["scheduler"], signal.SIGKILL)
     gone: float = until(lambda: trains.uids("stays").isdisjoint(before) and time.time(), 60.0)
     assert gone >= ends - 0.5, (gone, ends)
@@ -172,9 +176,9 @@ def test_a_preemptor_that_leaves_takes_the_notice_with_it(trains: Training) -> N
     trains.all_run("stays", WORKERS)
     before = trains.uids("stays")
     trains.gang("urgent", FIRST)
-    assert until(lambda: len(trains.notices("stays")) == WORKERS, 30.0)
+    assert until(lambda: len(trains.notices("stays")) == WORKERS, 60.0)
     trains.clear("urgent")
-    assert until(lambda: not trains.notices("stays"), 30.0)
+    assert until(lambda: not trains.notices("stays"), 60.0)
     assert trains.uids("stays") == before
     trains.clear("stays")
 

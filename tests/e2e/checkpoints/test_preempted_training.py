@@ -19,8 +19,9 @@ def test_it_goes_on_at_the_saved_step_on_the_other_node(trains: Training) -> Non
     assert trains.nodes("model") == {FIRST}
     trains.reaches_step("model", 50)
     before = trains.uids("model")
-    trains.gang("urgent", FIRST, size=4)
-    told = until(lambda: len(found := trains.notices("model")) == WORKERS and found, 30.0)
+    with trains.watched("model") as notices:
+        trains.gang("urgent", FIRST, size=4)
+        told = until(lambda: len(found := notices()) == WORKERS and found, 60.0)
     assert told and {each["reason"] for each in told.values()} == {"PreemptionByScheduler"}, trains.pods("model")
     assert len({each["deadline"] for each in told.values()}) == 1
     trains.all_run("urgent", 4)
@@ -28,6 +29,7 @@ def test_it_goes_on_at_the_saved_step_on_the_other_node(trains: Training) -> Non
     assert 50 <= saved < 300
     status = trains.reaches(job, "Queued")
     assert (status["failures"], status["evictions"]) == (0, 1), status
+    trains.hurry()
     trains.clear("fills")
     assert until(lambda: trains.run_anew("model", WORKERS, before), 60.0), trains.pods("model")
     assert trains.nodes("model") == {SECOND}

@@ -85,6 +85,7 @@ def test_it_goes_on_from_the_bucket_on_the_other_node(bucket: Bucket, endpoint: 
     bucket.all_run("urgent", 4)
     (saved,) = json.loads(python(LISTS, endpoint))
     assert 20 <= saved < 300
+    bucket.hurry()
     bucket.clear("fills")
     assert until(lambda: bucket.run_anew("model", WORKERS, before), 60.0), bucket.pods("model")
     assert bucket.nodes("model") == {SECOND}
