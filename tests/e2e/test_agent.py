@@ -56,7 +56,7 @@ def busy(start_cluster: StartCluster) -> RunningCluster:
     """A cluster with an online and a batch pod that both work."""
     cluster = start_cluster(agent_settings=SETTINGS)
     cluster.apply(WEB + "---" + BATCH)
-    assert until(lambda: running(cluster) == {"web", "batch"}, 40), cluster.kubectl("get", "events")
+    assert until(lambda: running(cluster) == {"web", "batch"}), cluster.kubectl("get", "events")
     assert until(lambda: quota(cluster) > 0)
     return cluster
 
@@ -140,7 +140,7 @@ def test_killed_agent_goes_on_from_the_real_knobs(busy: RunningCluster) -> None:
         held = quota(busy)
         time.sleep(1.5)
         assert quota(busy) == held > 0
-    assert until(lambda: busy.endpoints["programs"].get("agent", pid) != pid, 40)
+    assert until(lambda: busy.endpoints["programs"].get("agent", pid) != pid)
     assert best_effort(busy, "cpu.shares").read_text() == "2\n"
     assert quota(busy) <= held
     assert containers(busy) == before
@@ -177,7 +177,7 @@ def test_restore_puts_the_originals_back(busy: RunningCluster) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         assert done.returncode == 0 and "restored" in done.stdout, done.stderr
         assert quota(busy) == -1
-    assert until(lambda: busy.endpoints["programs"].get("agent", pid) != pid and quota(busy) > 0, 40)
+    assert until(lambda: busy.endpoints["programs"].get("agent", pid) != pid and quota(busy) > 0)
 
 
 def test_a_broken_node_slo_is_told_and_survived(busy: RunningCluster) -> None:
@@ -223,7 +223,7 @@ def test_the_link_comes_back_after_the_scheduler(busy: RunningCluster) -> None:
         busy.apply(BATCH.replace("name: batch,", "name: later,"))
         assert "later" not in running(busy) and quota(busy) > 0
     try:
-        assert until(lambda: "later" in running(busy), 40)
-        assert until(linked, 40)
+        assert until(lambda: "later" in running(busy))
+        assert until(linked)
     finally:
         busy.kubectl("delete", "pod", "later")

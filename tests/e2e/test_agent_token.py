@@ -192,7 +192,7 @@ def test_what_nobody_refused_attracts_nothing(cluster: RunningCluster, amount: s
     try:
         condition = "{.status.conditions[?(@.type=='PodScheduled')].message}"
         told = ("get", "pod", "asking", "-o", f"jsonpath={condition}")
-        assert until(lambda: "nodes are available" in cluster.kubectl(*told), 30), cluster.kubectl(*told)
+        assert until(lambda: "nodes are available" in cluster.kubectl(*told)), cluster.kubectl(*told)
         assert cluster.kubectl("get", "pod", "asking", "-o", "jsonpath={.spec.nodeName}") == ""
         explained = [cluster.sublet("explain", "pod", "default/asking")]
         if ratio == "1.00":

@@ -39,7 +39,7 @@ BATCH_CPU = "kubernetes.io/batch-cpu"
 @pytest.fixture(scope="module")
 def cluster(start_cluster: StartCluster) -> RunningCluster:
     found = start_cluster(agent_settings=SETTINGS)
-    assert until(lambda: offered(found) > 0, 40)
+    assert until(lambda: offered(found) > 0)
     return found
 
 
@@ -127,7 +127,7 @@ def test_a_fork_bomb_stops_at_its_share(cluster: RunningCluster) -> None:
     assert until(lambda: (folder / "pids.max").read_text().strip() != "max")
     most = int((folder / "pids.max").read_text())
     assert int(all_of_it.read_text()) // 10 == most < 100
-    assert until(lambda: int((folder / "pids.current").read_text()) >= most, 45)
+    assert until(lambda: int((folder / "pids.current").read_text()) >= most)
     assert int((folder / "pids.current").read_text()) <= most
     cluster.apply(pod("beside", "beside", 50))
     assert until(lambda: pods(cluster, "beside")[0]["status"].get("phase") == "Running")
@@ -148,4 +148,4 @@ def test_best_effort_is_throttled_when_the_service_wants_cpu(cluster: RunningClu
     spec = {"schedulerName": "koord-scheduler", "terminationGracePeriodSeconds": 0, "containers": [container]}
     cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
     assert until(lambda: running(cluster, "web"))
-    assert until(lambda: int(quota.read_text()) < before * 3 // 4, 30), (before, quota.read_text())
+    assert until(lambda: int(quota.read_text()) < before * 3 // 4), (before, quota.read_text())

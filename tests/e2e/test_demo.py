@@ -45,7 +45,7 @@ def cgroups_of(name: str, output: Path) -> list[Path]:
 
 def cgroup_name(output: Path) -> str:
     """The name of its cluster's cgroups, once it runs: neighbours have theirs."""
-    found = until(lambda: list(output.parent.glob("*/up/endpoints.json")), 40)
+    found = until(lambda: list(output.parent.glob("*/up/endpoints.json")))
     assert found, output.read_text()
     return f"sublet-{json.loads(found[0].read_text())['id']}"
 
@@ -91,7 +91,7 @@ def test_an_interrupted_demonstration_cleans_up(number: signal.Signals, code: in
     """In the middle of a phase, with pods and a load generator running."""
     with demonstration("--anyway") as (demo, output):
         name = cgroup_name(output)
-        assert until(lambda: "requests a second" in output.read_text(), 40)
+        assert until(lambda: "requests a second" in output.read_text())
         assert cgroups_of(name, output)
         demo.send_signal(number)
         assert demo.wait(40) == code

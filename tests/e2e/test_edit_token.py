@@ -200,7 +200,7 @@ def test_the_name_of_a_pod_that_ends_holds_nobody_up(cluster: RunningCluster, an
     assert until(lambda: cluster.kubectl(*phase) == "Succeeded", 60), cluster.kubectl("get", "pods", "-o", "yaml")
     cluster.kubectl("run", "later", "--image=busybox", "--", "sleep", "600")
     try:
-        assert until(lambda: running(cluster, "later"), 30), cluster.kubectl("get", "pod", "later", "-o", "yaml")
+        assert until(lambda: running(cluster, "later")), cluster.kubectl("get", "pod", "later", "-o", "yaml")
     finally:
         cluster.kubectl("delete", "pod", "later", name, "--now")
 
@@ -231,7 +231,7 @@ def test_names_of_owners_that_nobody_has_take_no_memory(cluster: RunningCluster,
 def test_an_editor_runs_jobs(cluster: RunningCluster, ann: Editor) -> None:
     """With nothing but ClusterRole `edit` in the namespace: she makes one, sees it run, and deletes it."""
     cluster.kubectl("apply", "-k", "deploy/crds/optional/sublet")
-    assert until(lambda: "created" in ann.kubectl("create", "-f", "-", text=TRAIN), 20)
+    assert until(lambda: "created" in ann.kubectl("create", "-f", "-", text=TRAIN))
     phase = ("get", "trainingjob", "anns", "-o", "jsonpath={.status.phase}")
     assert until(lambda: ann.kubectl(*phase) == "Succeeded", 60), ann.kubectl(
         "get", "trainingjob", "anns", "-o", "yaml"

@@ -185,14 +185,14 @@ def stopped(cluster: RunningCluster, program: str) -> Iterator[None]:
 def ended(cluster: RunningCluster, name: str) -> bool:
     """Gone for good, on request."""
     cluster.kubectl("delete", "pod", name, "--grace-period=0", "--force", "--ignore-not-found", "--wait=false")
-    return bool(until(lambda: not found(cluster, name)["status"], 20))
+    return bool(until(lambda: not found(cluster, name)["status"]))
 
 
 def test_a_victim_learns_why(evicting: RunningCluster) -> None:
     """Annotation, condition, Events on pod and node; its own grace holds; the online pod lives."""
     start(evicting, "batch")
     with pressure(evicting):
-        assert until(lambda: going(evicting, "batch"), 30), evicting.kubectl("get", "events")
+        assert until(lambda: going(evicting, "batch")), evicting.kubectl("get", "events")
         victim, record = found(evicting, "batch"), told(evicting, "batch")
     assert victim["metadata"]["deletionGracePeriodSeconds"] == 15
     assert "DisruptionTarget" in [condition["type"] for condition in victim["status"]["conditions"]]
@@ -201,7 +201,7 @@ def test_a_victim_learns_why(evicting: RunningCluster) -> None:
     assert sum(term["value"] for term in decision["terms"]) == decision["value"] > 0
     assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "batch")))
     assert until(
-        lambda: any("default/batch" in text for text in messages(evicting, "Node", evicting.endpoints["node"])), 10
+        lambda: any("default/batch" in text for text in messages(evicting, "Node", evicting.endpoints["node"]))
     )
     assert not going(evicting, "online") and ended(evicting, "batch")
 
@@ -212,9 +212,7 @@ def test_a_disruption_budget_is_honoured(evicting: RunningCluster) -> None:
     start(evicting, "guarded")
     evicting.apply(BUDGET)
     with pressure(evicting):
-        assert until(lambda: told(evicting, "guarded").get("outcome") == "blocked", 30), evicting.kubectl(
-            "get", "events"
-        )
+        assert until(lambda: told(evicting, "guarded").get("outcome") == "blocked"), evicting.kubectl("get", "events")
         assert not going(evicting, "guarded")
         assert until(lambda: any("budget guard needs 1" in text for text in messages(evicting, "Pod", "guarded")))
         evicting.kubectl("delete", "pdb", "guard")
@@ -232,7 +230,7 @@ def notified(cluster: RunningCluster, name: str, seconds: int, folder: Path) -> 
     start(cluster, name, program=TRAIN, folder=folder, **{NOTICE: str(seconds), SOCKET: "true"})
 
     def deadline() -> float:
-        assert until(lambda: "deadline" in cluster.kubectl("logs", name), 40), cluster.kubectl("logs", name)
+        assert until(lambda: "deadline" in cluster.kubectl("logs", name)), cluster.kubectl("logs", name)
         return float(re.findall(r"deadline (\S+)", cluster.kubectl("logs", name))[0])
 
     return deadline
@@ -260,7 +258,7 @@ def test_an_agent_that_starts_again_tells_again(evicting: RunningCluster, folder
         (folder / "listen again").touch()
         pid = evicting.endpoints["programs"]["agent"]
         os.kill(pid, signal.SIGKILL)
-        assert until(lambda: evicting.kubectl("logs", "twice").count("deadline") == 2, 40)
+        assert until(lambda: evicting.kubectl("logs", "twice").count("deadline") == 2)
         assert deadline() == pytest.approx(at, abs=1)
         (folder / "save").touch()
         assert until(lambda: going(evicting, "twice"), 30) and time.time() < at

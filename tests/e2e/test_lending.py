@@ -147,7 +147,7 @@ def test_a_service_that_is_resized(lending: RunningCluster) -> None:
 def test_the_config_map_rules(lending: RunningCluster) -> None:
     """Off: the keys go and the condition says why. A broken one: what it said stays. On: the keys are back. Gone: off."""
     configure(lending, enable=False)
-    assert until(lambda: not set(ALL) & allocatable(lending).keys(), 20), allocatable(lending)
+    assert until(lambda: not set(ALL) & allocatable(lending).keys()), allocatable(lending)
     assert (ready(lending)["status"], ready(lending)["reason"]) == ("False", "LendingDisabled")
     with lending.unchecked():
         configure(lending, enable=True, cpuReclaimThresholdPercent="many")
@@ -159,7 +159,7 @@ def test_the_config_map_rules(lending: RunningCluster) -> None:
     assert until(lambda: quantity.parse_units(allocatable(lending).get(BATCH[0], "1Gi")) <= capped)
     assert until(lambda: ready(lending)["reason"] == "LendingActive")
     lending.kubectl("-n", "koordinator-system", "delete", "configmap", "slo-controller-config")
-    assert until(lambda: not set(ALL) & allocatable(lending).keys(), 20), allocatable(lending)
+    assert until(lambda: not set(ALL) & allocatable(lending).keys()), allocatable(lending)
     assert "was deleted" in ready(lending)["message"]
     configure(lending, enable=True, cpuReclaimThresholdPercent=400)
     assert until(lambda: set(ALL) <= allocatable(lending).keys())

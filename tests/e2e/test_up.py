@@ -52,7 +52,7 @@ def ready(pod: dict[str, Any]) -> bool:
 
 def test_sublets_programs_are_shown_as_pods(cluster: RunningCluster) -> None:
     """What the published guides look for: all Running and ready, with their logs; they ask for nothing."""
-    assert until(lambda: [ready(pod) for pod in programs(cluster).values()] == [True] * 3, 20), programs(cluster)
+    assert until(lambda: [ready(pod) for pod in programs(cluster).values()] == [True] * 3), programs(cluster)
     for program, pod in programs(cluster).items():
         said = cluster.kubectl("logs", "-n", PROGRAMS, pod["metadata"]["name"])
         assert said and said in (cluster.directory / "up" / "logs" / f"{program}.log").read_text()
@@ -86,7 +86,7 @@ def test_a_program_that_was_killed_is_counted(cluster: RunningCluster) -> None:
     def status() -> dict[str, Any]:
         return dict(programs(cluster)["admission"]["status"]["containerStatuses"][0])
 
-    assert until(lambda: (found := status())["restartCount"] == 1 and found["ready"], 40), status()
+    assert until(lambda: (found := status())["restartCount"] == 1 and found["ready"]), status()
     assert status()["lastState"]["terminated"]["exitCode"] == 137
     assert "reviewing" in cluster.kubectl("logs", "-n", PROGRAMS, name, "--previous")
     assert until(lambda: "BackOff" in cluster.kubectl("describe", "pod", "-n", PROGRAMS, name))
@@ -147,7 +147,6 @@ def test_a_killed_program_comes_back_on_its_ports(cluster: RunningCluster) -> No
             lambda name=name: (
                 cluster.endpoints["programs"].get(name, before["programs"][name]) != before["programs"][name]
             ),
-            40,
         )
     addresses = ("agent_grpc", "agent_http", "scheduler_grpc", "scheduler_http", "scheduler_link")
     assert [cluster.endpoints[name] for name in addresses] == [before[name] for name in addresses]

@@ -64,7 +64,7 @@ def test_an_lse_pod(cluster: RunningCluster) -> None:
     status = json.loads(metadata["annotations"][STATUS])
     (cpu,) = parse_cpus(status["cpuset"])
     assert [item["resources"] for item in status["numaNodeResources"]] == [{"cpu": "1"}]
-    assert until(lambda: lists(cluster, metadata["uid"])[0] == {str(cpu)}, 30), lists(cluster, metadata["uid"])
-    assert until(lambda: all(cpu not in parse_cpus(text) for text in lists(cluster, metadata["uid"])[1]), 30)
+    assert until(lambda: lists(cluster, metadata["uid"])[0] == {str(cpu)}), lists(cluster, metadata["uid"])
+    assert until(lambda: all(cpu not in parse_cpus(text) for text in lists(cluster, metadata["uid"])[1]))
     cluster.kubectl("delete", "pod", "exclusive", "--wait=true")
     assert until(lambda: any(cpu in parse_cpus(text) for text in lists(cluster, metadata["uid"])[1]), 60)

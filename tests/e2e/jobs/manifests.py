@@ -55,7 +55,7 @@ class Jobs:
 
     def submit(self, manifest: Manifest) -> str:
         """`kind/name`, as kubectl takes it."""
-        done = until(lambda: self.cluster.apply(json.dumps(manifest), check=False).returncode == 0, 20.0)
+        done = until(lambda: self.cluster.apply(json.dumps(manifest), check=False).returncode == 0)
         assert done, self.cluster.apply(json.dumps(manifest), check=False).stderr
         kind = "jobs.batch.volcano.sh" if manifest["kind"] == "Job" else "trainingjobs"
         return f"{kind}/{manifest['metadata']['name']}"
@@ -67,7 +67,7 @@ class Jobs:
         """With what they have."""
         self.cluster.kubectl("delete", *jobs, "--wait=false")
         for job in jobs:
-            assert until(lambda job=job: self.pods(job.partition("/")[2]) == {}, 30.0)
+            assert until(lambda job=job: self.pods(job.partition("/")[2]) == {})
 
     def status(self, job: str) -> Manifest:
         found: Manifest = json.loads(self.cluster.kubectl("get", job, "-o", "json")).get("status", {})

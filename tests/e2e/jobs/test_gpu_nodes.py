@@ -93,11 +93,11 @@ def clean(jobs: Jobs) -> Iterator[Jobs]:
     yield jobs
     jobs.cluster.kubectl("delete", "trainingjobs", "--all", "--wait=false")
     jobs.cluster.kubectl("delete", "jobs.batch.volcano.sh", "--all", "-n", "ml-workloads", "--wait=false")
-    assert until(lambda: jobs.cluster.kubectl("get", "pods", "-n", "ml-workloads", "-o", "name") == "", 30.0)
+    assert until(lambda: jobs.cluster.kubectl("get", "pods", "-n", "ml-workloads", "-o", "name") == "")
     # What a queue is guaranteed is kept from all others.
     queue = ("delete", "queues.scheduling.volcano.sh", "training-queue", "--ignore-not-found")
-    assert until(lambda: jobs.cluster.run(*queue).returncode == 0, 30.0)
-    assert until(lambda: jobs.cluster.kubectl("get", "pods", "-o", "name") == "", 30.0)
+    assert until(lambda: jobs.cluster.run(*queue).returncode == 0)
+    assert until(lambda: jobs.cluster.kubectl("get", "pods", "-o", "name") == "")
 
 
 def whole(name: str, replicas: int = 1, **spec: Any) -> Manifest:
@@ -116,47 +116,47 @@ def test_the_published_job(clean: Jobs) -> None:
     clean.submit(whole("before"))
     clean.reaches("trainingjobs/before", "Running")
     tasks = "".join(TASK.format(name=name, replicas=count) for name, count in (("master", 1), ("worker", 3)))
-    assert until(lambda: clean.cluster.apply(PUBLISHED + tasks, check=False).returncode == 0, 20.0)
+    assert until(lambda: clean.cluster.apply(PUBLISHED + tasks, check=False).returncode == 0)
     asked = ("get", "pods", "-n", "ml-workloads", "-o", "json")
     made = lambda: json.loads(clean.cluster.kubectl(*asked))["items"]  # noqa: E731
-    assert until(lambda: len(made()) == 4, 20.0)
+    assert until(lambda: len(made()) == 4)
     waits = lambda: [each["message"] for pod in made() for each in pod["status"].get("conditions", [])]  # noqa: E731
-    assert until(lambda: any("nvidia.com/gpu" in told for told in waits()), 20.0), waits()
+    assert until(lambda: any("nvidia.com/gpu" in told for told in waits())), waits()
     assert not any(pod["spec"].get("nodeName") for pod in made())
     clean.delete("trainingjobs/before")
-    assert until(lambda: {pod["status"].get("phase") for pod in made()} == {"Running"}, 30.0), made()
+    assert until(lambda: {pod["status"].get("phase") for pod in made()} == {"Running"}), made()
     assert {pod["spec"]["nodeName"] for pod in made()} == {f"sim-{number}" for number in range(4)}
     job = ("jobs.batch.volcano.sh", "distributed-training", "-n", "ml-workloads")
     status = ("get", *job, "-o", "jsonpath={.status.state.phase} {.status.running} {.status.minAvailable}")
-    assert until(lambda: clean.cluster.kubectl(*status) == "Running 4 4", 20.0), clean.cluster.kubectl(*status)
+    assert until(lambda: clean.cluster.kubectl(*status) == "Running 4 4"), clean.cluster.kubectl(*status)
     clean.cluster.kubectl("delete", *job, "--wait=false")
-    assert until(lambda: made() == [], 30.0)
+    assert until(lambda: made() == [])
 
 
 def test_pods_that_need_not_start_together(clean: Jobs) -> None:
     """`gangScheduling: false`: what has room runs."""
     name = clean.submit(whole("apart", 6, schedulingConfig={"gangScheduling": False}))
     clean.reaches(name, "Running")
-    assert until(lambda: len(places(clean, "apart")) == 4, 20.0)
-    assert until(lambda: clean.status(name)["replicaStatuses"]["worker"]["pending"] == 2, 20.0)
+    assert until(lambda: len(places(clean, "apart")) == 4)
+    assert until(lambda: clean.status(name)["replicaStatuses"]["worker"]["pending"] == 2)
 
 
 def test_a_job_in_its_queue(clean: Jobs) -> None:
     """It waits for its queue's quota, says so, and takes no more."""
     spec = {"quota": {"hard": {"gpu": 8}}}
     queue = {"apiVersion": "sublet.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "small"}, "spec": spec}
-    done = until(lambda: clean.cluster.apply(json.dumps(queue), check=False).returncode == 0, 20.0)
+    done = until(lambda: clean.cluster.apply(json.dumps(queue), check=False).returncode == 0)
     assert done, clean.cluster.apply(json.dumps(queue), check=False).stderr
     names = [clean.submit(whole(f"queued-{each}", schedulingConfig={"queue": "small"})) for each in "ab"]
-    until(lambda: sorted(map(clean.phase, names)) == ["Queued", "Running"], 30.0)
+    until(lambda: sorted(map(clean.phase, names)) == ["Queued", "Running"])
     assert sorted(map(clean.phase, names)) == ["Queued", "Running"]
     waiting = next(name for name in names if clean.phase(name) == "Queued")
-    assert until(lambda: "small" in clean.status(waiting).get("message", ""), 20.0), clean.status(waiting)
+    assert until(lambda: "small" in clean.status(waiting).get("message", "")), clean.status(waiting)
     told = clean.cluster.sublet("explain", "job", waiting.partition("/")[2]).stdout
     assert "queue small" in told and "QuotaExhausted" in told, told
     clean.delete(*names)
     # Refused while its status still counts jobs.
-    gone = until(lambda: "deleted" in clean.cluster.kubectl("delete", "queues.sublet.dev", "small", check=False), 30.0)
+    gone = until(lambda: "deleted" in clean.cluster.kubectl("delete", "queues.sublet.dev", "small", check=False))
     assert gone, "queue small stays"
 
 
@@ -171,7 +171,7 @@ def test_who_waited_too_long_goes_first(clean: Jobs) -> None:
     for name in names:
         clean.reaches(name, "Queued")
     told = lambda: [each["type"] for each in clean.status(names[0])["conditions"]]  # noqa: E731
-    assert until(lambda: "WaitTimeExceeded" in told(), 20.0)
+    assert until(lambda: "WaitTimeExceeded" in told())
     clean.delete(full)
     clean.reaches(names[0], "Running", 30.0)
     assert clean.phase(names[1]) != "Running"
@@ -198,7 +198,7 @@ def test_a_job_of_equal_priority_that_came_later(clean: Jobs, policy: str, goes:
         clean.reaches(first, "Running", 30.0)
         assert clean.reaches(second, "Queued")["evictions"] == 1
     else:
-        assert until(lambda: "4 Insufficient nvidia.com/gpu" in clean.status(first)["message"], 20.0)
+        assert until(lambda: "4 Insufficient nvidia.com/gpu" in clean.status(first)["message"])
         assert (clean.phase(first), clean.status(second)["evictions"]) == ("Queued", 0)
 
 
@@ -213,12 +213,12 @@ ELASTIC = {
 def test_an_elastic_job_takes_what_there_is(clean: Jobs) -> None:
     """It grows to four nodes, gives up what finds no room, and shrinks for a job of higher priority; nothing restarts."""
     name = clean.submit(whole("grows", 2, elasticConfig=ELASTIC, schedulingConfig={"priorityClassName": "low"}))
-    assert until(lambda: len(places(clean, "grows")) == 4, 40.0), clean.status(name)
+    assert until(lambda: len(places(clean, "grows")) == 4), clean.status(name)
     tells = lambda reason: [each["message"] for each in clean.status(name)["events"] if each["reason"] == reason]  # noqa: E731
-    assert until(lambda: "worker: 5 → 4 pods" in tells("Shrunk"), 30.0), clean.status(name)
+    assert until(lambda: "worker: 5 → 4 pods" in tells("Shrunk")), clean.status(name)
     dear = clean.submit(whole("dear", 1, schedulingConfig={"priorityClassName": "high"}))
     clean.reaches(dear, "Running", 30.0)
-    assert until(lambda: clean.status(name)["evictions"] == 1 and len(clean.pods("grows")) == 3, 30.0)
+    assert until(lambda: clean.status(name)["evictions"] == 1 and len(clean.pods("grows")) == 3)
     status = clean.status(name)
     assert (status["phase"], status["failures"], status["scale"]) == ("Running", 0, {"worker": 3})
     assert status["replicaStatuses"]["worker"]["running"] == 3

@@ -76,7 +76,7 @@ class Kueue:
 
     def runs(self, team: str, name: str, *kinds: str) -> None:
         wanted = sorted(kinds)
-        assert until(lambda: self.on(team, name) == wanted, 40.0), (self.on(team, name), self.told(team, name))
+        assert until(lambda: self.on(team, name) == wanted), (self.on(team, name), self.told(team, name))
 
     def told(self, team: str, name: str) -> dict[str, tuple[str, str, str]]:
         """Conditions of its Workload."""
@@ -89,7 +89,7 @@ class Kueue:
     def waits(self, team: str, name: str) -> str:
         """Until it says that it waits, without a pod; what for."""
         found = lambda: self.told(team, name).get("QuotaReserved", ("", "", ""))  # noqa: E731
-        assert until(lambda: found()[0] == "False", 40.0), found()
+        assert until(lambda: found()[0] == "False"), found()
         assert self.pods(team, name) == []
         return found()[2]
 
@@ -106,10 +106,10 @@ def kueue(start_cluster: StartCluster) -> Kueue:
     for namespace in TEAMS.values():
         cluster.kubectl("create", "namespace", namespace)
     applied = ("apply", "-f", MANIFESTS)
-    assert until(lambda: cluster.run(*applied).returncode == 0, 30.0), cluster.run(*applied).stderr
+    assert until(lambda: cluster.run(*applied).returncode == 0), cluster.run(*applied).stderr
     cluster.apply(HIGH)
     active = ("get", "clusterqueues", "training-cluster-queue", "-o", "jsonpath={.status.conditions[0].status}")
-    assert until(lambda: cluster.kubectl(*active) == "True", 40.0)
+    assert until(lambda: cluster.kubectl(*active) == "True")
     return Kueue(cluster)
 
 
@@ -121,8 +121,8 @@ def clean(kueue: Kueue) -> Iterator[Kueue]:
         kueue.cluster.kubectl("delete", "jobs", "--all", "-n", namespace, "--wait=false")
     kueue.cluster.kubectl("delete", "clusterqueues", "partner", "--ignore-not-found", "--wait=false")
     for team in TEAMS:
-        assert until(lambda team=team: not kueue.get(team, "pods"), 40.0)
-        assert until(lambda team=team: not kueue.get(team, "workloads.kueue.x-k8s.io"), 40.0)
+        assert until(lambda team=team: not kueue.get(team, "pods"))
+        assert until(lambda team=team: not kueue.get(team, "workloads.kueue.x-k8s.io"))
 
 
 def test_both_local_queues_share_one_quota(clean: Kueue) -> None:
@@ -137,11 +137,11 @@ def test_both_local_queues_share_one_quota(clean: Kueue) -> None:
     clean.submit("production", "urgent", 4, priority="urgent")
     # The first flavour that evictions would make room in; a job is evicted whole, and the other is left alone.
     clean.runs("production", "urgent", *[A100] * 4)
-    assert until(lambda: clean.pods("research", "pretrain") == [], 20.0)
+    assert until(lambda: clean.pods("research", "pretrain") == [])
     assert clean.told("research", "pretrain")["Evicted"][:2] == ("True", "Preempted")
     assert len(clean.on("research", "sweep")) == 4
     standing = ("get", "localqueues", "ml-research-queue", "-n", "ml-research", "-o", "jsonpath={.status}")
-    until(lambda: json.loads(clean.cluster.kubectl(*standing)).get("pendingWorkloads") == 1, 30.0)
+    until(lambda: json.loads(clean.cluster.kubectl(*standing)).get("pendingWorkloads") == 1)
     status = json.loads(clean.cluster.kubectl(*standing))
     assert (status["pendingWorkloads"], status["admittedWorkloads"]) == (1, 1), status
 
@@ -159,7 +159,7 @@ def test_in_company_it_borrows_to_the_limit(clean: Kueue) -> None:
     clean.cluster.apply(PARTNER)
     clean.submit("research", "large", 10, nodeSelector={"nvidia.com/gpu.product": A100})
     clean.runs("research", "large", *[A100] * 10)
-    assert until(lambda: clean.used().get("nvidia.com/gpu") == "80", 30.0), clean.used()
+    assert until(lambda: clean.used().get("nvidia.com/gpu") == "80"), clean.used()
     assert clean.used()["cpu"] == "320"
     clean.submit("research", "more", 1, gpus=1, nodeSelector={"nvidia.com/gpu.product": A100})
     assert "that is the borrowing limit" in clean.waits("research", "more")
@@ -171,7 +171,7 @@ def test_all_resources_of_a_pod_come_from_one_flavour(clean: Kueue) -> None:
     clean.runs("research", "small", *[A100] * 15)
     clean.submit("research", "big")
     clean.runs("research", "big", V100)
-    assert until(lambda: clean.used("gpu-v100").get("cpu") == "32", 30.0), clean.used("gpu-v100")
+    assert until(lambda: clean.used("gpu-v100").get("cpu") == "32"), clean.used("gpu-v100")
     assert clean.used()["cpu"] == "240"
 
 
@@ -191,6 +191,6 @@ def test_eight_whole_nodes_fill_the_first(clean: Kueue) -> None:
     clean.submit("research", "pretrain", 8)
     clean.runs("research", "pretrain", *[A100] * 8)
     wanted = {"nvidia.com/gpu": "64", "cpu": "256", "memory": "2Ti"}
-    assert until(lambda: clean.used() == wanted, 30.0), clean.used()
+    assert until(lambda: clean.used() == wanted), clean.used()
     clean.submit("production", "next")
     clean.runs("production", "next", V100)

@@ -194,7 +194,7 @@ def test_plugins_of_volcano(jobs: Jobs) -> None:
     made = ("service/plugins", "networkpolicy/plugins", "configmap/plugins-svc", "secret/plugins-ssh")
     assert jobs.cluster.run("get", *made).returncode == 0
     jobs.delete(job)
-    assert until(lambda: all(jobs.cluster.run("get", each).returncode for each in made), 30.0)
+    assert until(lambda: all(jobs.cluster.run("get", each).returncode for each in made))
 
 
 RANKED = (

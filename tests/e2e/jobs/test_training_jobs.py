@@ -24,7 +24,7 @@ def test_what_the_status_says(jobs: Jobs) -> None:
     name = jobs.submit(training("told", "", resources=sized, template=plain))
     jobs.reaches(name, "Running")
     jobs.all_run("told", 2)
-    assert until(lambda: jobs.status(name)["replicaStatuses"]["worker"]["running"] == 2, 20.0)
+    assert until(lambda: jobs.status(name)["replicaStatuses"]["worker"]["running"] == 2)
     status = jobs.status(name)
     nodes = sorted({each["spec"]["nodeName"] for each in jobs.pods("told").values()})
     assert status["allocatedResources"] == {"gpus": 0, "cpu": "40m", "memory": "64Mi", "nodes": nodes}
@@ -63,7 +63,7 @@ def test_each_phase(jobs: Jobs, phase: str) -> None:
     short = f"is-{phase.lower()}"
     name = jobs.submit(training(short, "", **spec))
     jobs.reaches(name, phase)
-    assert until(lambda: words in jobs.status(name).get("message", ""), 20.0), jobs.status(name)
+    assert until(lambda: words in jobs.status(name).get("message", "")), jobs.status(name)
     assert jobs.status(name)["reason"] == reason
     assert jobs.cluster.kubectl("get", name, "--no-headers").split()[1] == phase
     told = jobs.cluster.sublet("explain", "job", short).stdout
@@ -83,7 +83,7 @@ def test_an_evicted_job_is_suspended_and_queued_again(jobs: Jobs) -> None:
     before = jobs.uids("lingers")
     jobs.evict("lingers-worker-0")
     assert jobs.reaches(name, "Suspended", 10.0)["reason"] == "Restarted"
-    assert until(lambda: jobs.run_anew("lingers", 2, before), 40.0)
+    assert until(lambda: jobs.run_anew("lingers", 2, before))
     status = jobs.reaches(name, "Running")
     assert (status["failures"], status["evictions"]) == (0, 1)
     assert [each["reason"] for each in status["events"]][-1] == "MinimumRunning"
@@ -98,7 +98,7 @@ def test_ten_evictions_end_no_job(jobs: Jobs) -> None:
         jobs.reaches(name, "Running")
         before = jobs.uids("evicted")
         jobs.cluster.kubectl("delete", "pod", f"evicted-worker-{number % 2}", "--wait=false")
-        assert until(lambda before=before: jobs.run_anew("evicted", 2, before), 40.0), (number, jobs.status(name))
+        assert until(lambda before=before: jobs.run_anew("evicted", 2, before)), (number, jobs.status(name))
     status = jobs.reaches(name, "Running")
     assert (status["failures"], status["evictions"]) == (0, 10)
     jobs.delete(name)
@@ -114,7 +114,7 @@ def test_what_is_deleted_comes_back(jobs: Jobs, kind: str) -> None:
     (found,) = made
     jobs.cluster.kubectl("delete", kind, found["metadata"]["name"])
     path = ("get", kind, found["metadata"]["name"], "-o", "jsonpath={.metadata.uid}")
-    assert until(lambda: jobs.cluster.run(*path).stdout not in ("", found["metadata"]["uid"]), 10.0)
+    assert until(lambda: jobs.cluster.run(*path).stdout not in ("", found["metadata"]["uid"]))
     assert jobs.uids(short) == before and jobs.phase(name) == "Running"
     jobs.delete(name)
 
@@ -140,7 +140,7 @@ def test_an_elastic_job_grows(jobs: Jobs) -> None:
         "scalePolicy": {"scaleUpStep": 1, "scaleUpCooldown": "1s"},
     }
     name = jobs.submit(training("grows", SLEEPS, replicas=1, elasticConfig=elastic))
-    assert until(lambda: jobs.run_anew("grows", 3, set()), 40.0), jobs.status(name)
+    assert until(lambda: jobs.run_anew("grows", 3, set())), jobs.status(name)
     status = jobs.status(name)
     assert (status["failures"], status["evictions"], status["run"]["number"]) == (0, 0, 0)
     assert [each["message"] for each in status["events"] if each["reason"] == "Grown"] == [
@@ -157,10 +157,10 @@ def test_a_wait_that_is_too_long(jobs: Jobs) -> None:
     def told() -> bool:
         return "WaitTimeExceeded" in [each["type"] for each in jobs.status(name).get("conditions", [])]
 
-    assert until(told, 20.0), jobs.status(name)
+    assert until(told), jobs.status(name)
     assert jobs.phase(name) == "Queued" and jobs.status(name)["message"]
     events = ("get", "events", "--field-selector", "reason=WaitTimeExceeded", "-o", "name")
-    assert until(lambda: jobs.cluster.kubectl(*events), 20.0)
+    assert until(lambda: jobs.cluster.kubectl(*events))
     jobs.delete(name)
 
 
@@ -188,19 +188,19 @@ def test_suspended_and_resumed(jobs: Jobs) -> None:
 
     patch(True)
     jobs.reaches(name, "Suspended")
-    assert until(lambda: jobs.pods("paused") == {}, 30.0)
+    assert until(lambda: jobs.pods("paused") == {})
     patch(False)
     jobs.reaches(name, "Running")
     assert len(jobs.pods("paused")) == 2
     jobs.delete(name)
-    assert until(lambda: jobs.pods("paused") == {}, 30.0)
+    assert until(lambda: jobs.pods("paused") == {})
 
 
 def test_a_job_of_the_past_is_deleted_with_what_it_had(jobs: Jobs) -> None:
     name = jobs.submit(training("short", "", ttlSecondsAfterFinished=2))
     gone: Callable[[], bool] = lambda: jobs.cluster.run("get", name).returncode != 0 and jobs.pods("short") == {}  # noqa: E731
     assert until(gone, 60.0)
-    assert until(lambda: jobs.cluster.run("get", "service", "short").returncode != 0, 30.0)
+    assert until(lambda: jobs.cluster.run("get", "service", "short").returncode != 0)
 
 
 REFUSED: dict[str, tuple[Manifest, str]] = {
@@ -233,7 +233,7 @@ def test_what_the_definition_refuses(jobs: Jobs, manifest: Manifest, words: str)
 def test_what_only_the_controller_can_tell(jobs: Jobs) -> None:
     """One condition, one Event, and nothing is made; once it is mended the job runs."""
     name = jobs.submit(training("pricey", "", schedulingConfig={"priority": 4242}))
-    until(lambda: jobs.status(name).get("reason") == "InvalidSpec", 20.0)
+    until(lambda: jobs.status(name).get("reason") == "InvalidSpec")
     message = "spec.schedulingConfig.priority: no PriorityClass has the value 4242"
     assert message in jobs.status(name)["message"] and jobs.pods("pricey") == {}
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p4242"}}

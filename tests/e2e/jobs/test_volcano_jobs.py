@@ -17,10 +17,10 @@ pytestmark = pytest.mark.slow
 def test_a_killed_pod_restarts_the_job_once(jobs: Jobs) -> None:
     name = jobs.submit(volcano("killed", SLEEPS))
     jobs.reaches(name, "Running")
-    assert until(lambda: jobs.run_anew("killed", 4, set()), 30.0)
+    assert until(lambda: jobs.run_anew("killed", 4, set()))
     before = jobs.uids("killed")
     jobs.cluster.kubectl("delete", "pod", "killed-worker-1", "--wait=false")
-    assert until(lambda: jobs.run_anew("killed", 4, before), 40.0), jobs.status(name)
+    assert until(lambda: jobs.run_anew("killed", 4, before)), jobs.status(name)
     status = jobs.reaches(name, "Running")
     assert (status["version"], status.get("retryCount", 0), status["running"]) == (1, 0, 4)
     assert jobs.passed(name) == ["Pending", "Running", "Restarting", "Pending", "Running"]
@@ -36,7 +36,7 @@ def test_three_failures_end_a_job(jobs: Jobs) -> None:
     status = jobs.status(name)
     assert (status["retryCount"], status["version"]) == (3, 2)
     assert status["state"]["message"] == "pod fails-worker-1 failed with exit code 7"
-    assert until(lambda: all(pod["status"]["phase"] == "Failed" for pod in jobs.pods("fails").values()), 30.0)
+    assert until(lambda: all(pod["status"]["phase"] == "Failed" for pod in jobs.pods("fails").values()))
 
 
 def test_ten_evictions_do_not(jobs: Jobs) -> None:
@@ -47,7 +47,7 @@ def test_ten_evictions_do_not(jobs: Jobs) -> None:
         jobs.reaches(name, "Running")
         before = jobs.uids("evicted")
         jobs.evict(f"evicted-worker-{number % 3}")
-        assert until(lambda before=before: jobs.run_anew("evicted", 4, before), 40.0), (number, jobs.status(name))
+        assert until(lambda before=before: jobs.run_anew("evicted", 4, before)), (number, jobs.status(name))
     status = jobs.reaches(name, "Running")
     assert (status.get("retryCount", 0), status["version"], status["running"]) == (0, 10, 4)
     jobs.delete(name)
@@ -92,9 +92,9 @@ def test_rules_that_restart_a_part(jobs: Jobs, tmp_path: Path, action: str) -> N
     """By the exit code; the others go on as they are, and it was one failure."""
     short = action.lower()
     name = jobs.submit(volcano(short, once(tmp_path, 5), policies=[{"exitCode": 5, "action": action}]))
-    assert until(lambda: jobs.run_anew(short, 4, set()), 30.0)
+    assert until(lambda: jobs.run_anew(short, 4, set()))
     before = {pod: each["metadata"]["uid"] for pod, each in jobs.pods(short).items()}
-    assert until(lambda: (tmp_path / "failed").exists(), 30.0)
+    assert until(lambda: (tmp_path / "failed").exists())
     replaced = {f"{short}-{member}" for member in REPLACED[action]}
 
     def done() -> bool:
@@ -102,7 +102,7 @@ def test_rules_that_restart_a_part(jobs: Jobs, tmp_path: Path, action: str) -> N
         fresh = {pod for pod, each in pods.items() if each["metadata"]["uid"] != before.get(pod)}
         return fresh == replaced and all(each["status"].get("phase") == "Running" for each in pods.values())
 
-    assert until(done, 40.0), jobs.status(name)
+    assert until(done), jobs.status(name)
     jobs.reaches(name, "Running")
     assert (jobs.status(name)["retryCount"], jobs.status(name)["running"]) == (1, 4)
     jobs.delete(name)
@@ -113,7 +113,7 @@ def test_a_task_that_waits_for_another(jobs: Jobs) -> None:
     job = volcano("ordered", SLEEPS)
     job["spec"]["tasks"][1]["dependsOn"] = {"name": ["master"]}
     name = jobs.submit(job)
-    assert until(lambda: jobs.run_anew("ordered", 4, set()), 40.0), jobs.status(name)
+    assert until(lambda: jobs.run_anew("ordered", 4, set())), jobs.status(name)
     made = {pod: each["metadata"]["creationTimestamp"] for pod, each in jobs.pods("ordered").items()}
     started = jobs.pods("ordered")["ordered-master-0"]["status"]["startTime"]
     assert all(at >= started for pod, at in made.items() if "worker" in pod)
@@ -189,7 +189,7 @@ def test_a_pod_of_which_nothing_is_known(jobs: Jobs) -> None:
     """As where its node is unreachable."""
     rules = [{"event": "Unknown", "action": "AbortJob"}]
     name = jobs.submit(volcano("lost", "", **of({"name": "w", "replicas": 1, "template": nowhere()}, policies=rules)))
-    assert until(lambda: "lost-w-0" in jobs.pods("lost"), 20.0)
+    assert until(lambda: "lost-w-0" in jobs.pods("lost"))
     unknown = json.dumps({"status": {"phase": "Unknown"}})
     jobs.cluster.kubectl("patch", "pod", "lost-w-0", "--subresource=status", "--type=merge", "-p", unknown)
     jobs.reaches(name, "Aborted", 30.0)
@@ -200,7 +200,7 @@ def test_a_job_whose_time_is_over(jobs: Jobs) -> None:
     """It goes with all that it had."""
     name = jobs.submit(volcano("passing", "", ttlSecondsAfterFinished=2))
     assert until(lambda: jobs.cluster.run("get", name).returncode != 0 and jobs.pods("passing") == {}, 60.0)
-    assert until(lambda: jobs.cluster.run("get", "configmap", "passing-svc").returncode != 0, 30.0)
+    assert until(lambda: jobs.cluster.run("get", "configmap", "passing-svc").returncode != 0)
 
 
 def test_suspended_and_resumed_by_annotation(jobs: Jobs) -> None:
@@ -209,7 +209,7 @@ def test_suspended_and_resumed_by_annotation(jobs: Jobs) -> None:
     for told, phase, pods in (("true", "Aborted", 0), ("false", "Running", 4)):
         jobs.cluster.kubectl("annotate", "--overwrite", name, f"sublet.dev/suspend={told}")
         jobs.reaches(name, phase)
-        assert until(lambda pods=pods: len(jobs.pods("paused")) == pods, 30.0)
+        assert until(lambda pods=pods: len(jobs.pods("paused")) == pods)
     assert jobs.status(name).get("retryCount", 0) == 0
     jobs.delete(name)
 
@@ -241,12 +241,12 @@ def test_commands_of_volcano(jobs: Jobs) -> None:
         version = jobs.status(name)["version"]
         command(jobs, name, action)
         left = ("get", "commands.bus.volcano.sh", "-o", "name")
-        assert until(lambda left=left: jobs.cluster.kubectl(*left) == "", 20.0)
+        assert until(lambda left=left: jobs.cluster.kubectl(*left) == "")
         found = jobs.reaches(name, phase)
         assert found["version"] - version == (action in ("ResumeJob", "RestartJob"))
     assert jobs.status(name).get("retryCount", 0) == 0
     command(jobs, name, "ResumeJob")
-    assert until(lambda: jobs.event(name, "CommandIgnored"), 20.0)
+    assert until(lambda: jobs.event(name, "CommandIgnored"))
     assert "ResumeJob changes nothing of a job that is succeeded" in jobs.event(name, "CommandIgnored")
     jobs.delete(name)
 
@@ -282,7 +282,7 @@ def test_what_cannot_be(jobs: Jobs, case: str) -> None:
         assert words in done.stderr
         return
     told = lambda: json.dumps(jobs.status("jobs.batch.volcano.sh/bad").get("state", {}))  # noqa: E731
-    assert until(lambda: words in told(), 20.0), told()
+    assert until(lambda: words in told()), told()
     assert jobs.pods("bad") == {}
     jobs.delete("jobs.batch.volcano.sh/bad")
 

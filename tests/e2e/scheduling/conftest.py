@@ -67,9 +67,9 @@ class Scene:
             if name.startswith(prefix) and each["spec"].get("nodeName") and not _leaving(each)
         }
 
-    def placed(self, prefix: str, count: int, seconds: float = 20.0) -> dict[str, str]:
+    def placed(self, prefix: str, count: int) -> dict[str, str]:
         """The same once there are so many, or what there is at the bound."""
-        until(lambda: len(self.places(prefix)) == count, seconds)
+        until(lambda: len(self.places(prefix)) == count)
         return self.places(prefix)
 
     def message(self, name: str) -> str:
@@ -77,9 +77,9 @@ class Scene:
         told = self.pods()[name]["status"].get("conditions", [])
         return next((each.get("message", "") for each in told if each["type"] == "PodScheduled"), "")
 
-    def waits(self, name: str, fragment: str, seconds: float = 20.0) -> str:
+    def waits(self, name: str, fragment: str) -> str:
         """The message once it has the fragment; fails with the last one."""
-        until(lambda: fragment in self.message(name), seconds)
+        until(lambda: fragment in self.message(name))
         assert fragment in self.message(name), self.message(name)
         return self.message(name)
 

@@ -115,8 +115,8 @@ def test_a_job_set_that_comes_to_be_known(scene: Scene) -> None:
     assert not scene.places("pair-")
     scene.apply(JOB_SETS)
     try:
-        assert until(lambda: not scene.cluster.apply(JOB_SET, check=False).returncode, 30.0)
-        assert len(scene.placed("pair-", 2, 60.0)) == 2
+        assert until(lambda: not scene.cluster.apply(JOB_SET, check=False).returncode)
+        assert len(scene.placed("pair-", 2)) == 2
     finally:
         scene.cluster.kubectl("delete", "crd", "jobsets.jobset.x-k8s.io")
 
@@ -169,7 +169,7 @@ def test_pods_of_another_controller(scene: Scene, kind: str) -> None:
     scene.apply(json.dumps(known))
     try:
         maker = {**maker, "kind": kind, "metadata": {"name": "pair"}}
-        assert until(lambda: not scene.cluster.apply(json.dumps(maker), check=False).returncode, 30.0)
+        assert until(lambda: not scene.cluster.apply(json.dumps(maker), check=False).returncode)
         uid = scene.cluster.kubectl("get", known["metadata"]["name"], "pair", "-o", "jsonpath={.metadata.uid}")
         owner = {"apiVersion": maker["apiVersion"], "kind": kind, "name": "pair", "uid": uid, "controller": True}
         pods = [pod(f"pair-{index}", nodeSelector=HERE, **told) for index, told in enumerate(metadata)]
@@ -242,7 +242,7 @@ def test_time_runs_out(scene: Scene) -> None:
     scene.waits("late-0", "SchedulingTimeout: not placed within 2s of its first attempt")
     assert until(lambda: "PodGroup/late" in scene.events("GangTimeout"))
     scene.cluster.kubectl("patch", "podgroups.scheduling.sigs.k8s.io", "late", "--type=merge", "-p", MINIMUM_4)
-    assert len(scene.placed("late-", 4, 30)) == 4
+    assert len(scene.placed("late-", 4)) == 4
 
 
 def test_a_kubelet_refuses_a_member(scene: Scene) -> None:

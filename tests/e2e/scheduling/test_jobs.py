@@ -23,7 +23,7 @@ def jobs(scene: Scene) -> Iterator[Scene]:
     scene.cluster.kubectl("apply", "-k", "deploy/crds/optional/sublet")
     yield scene
     scene.cluster.kubectl("delete", KIND, "--all", "--wait=false")
-    assert until(lambda: not scene.pods(), 30.0)
+    assert until(lambda: not scene.pods())
 
 
 def training(name: str, pool: str, cpu: str = "20", replicas: int = 4, **spec: Any) -> Manifest:
@@ -36,7 +36,7 @@ def training(name: str, pool: str, cpu: str = "20", replicas: int = 4, **spec: A
 
 
 def submit(scene: Scene, manifest: Manifest) -> None:
-    done = until(lambda: scene.cluster.apply(json.dumps(manifest), check=False).returncode == 0, 20.0)
+    done = until(lambda: scene.cluster.apply(json.dumps(manifest), check=False).returncode == 0)
     assert done, scene.cluster.apply(json.dumps(manifest), check=False).stderr
 
 
@@ -46,7 +46,7 @@ def status(scene: Scene, name: str) -> Manifest:
 
 
 def reaches(scene: Scene, name: str, phase: str) -> Manifest:
-    until(lambda: status(scene, name).get("phase") == phase, 30.0)
+    until(lambda: status(scene, name).get("phase") == phase)
     found = status(scene, name)
     assert found.get("phase") == phase, found
     return found
@@ -93,5 +93,5 @@ def test_a_job_that_may_preempt_nobody(jobs: Scene) -> None:
     terms = {"priorityClassName": "high", "preemptionPolicy": "Never"}
     submit(jobs, training("patient", "preemption", schedulingConfig=terms))
     found = reaches(jobs, "patient", "Queued")
-    assert until(lambda: status(jobs, "patient").get("message"), 20.0), found
+    assert until(lambda: status(jobs, "patient").get("message")), found
     assert len(jobs.places("cheap-")) == 4 and status(jobs, "cheap")["evictions"] == 0

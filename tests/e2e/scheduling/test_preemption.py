@@ -153,7 +153,7 @@ def test_a_killed_scheduler_finishes_what_it_began(scene: Scene) -> None:
     scene.apply(listed(gang("big", 2), *job_on("big", NODES[:2])))
     assert until(lambda: len(nominations(scene)) == 2)
     os.kill(restart_of(scene), signal.SIGKILL)
-    assert len(scene.placed("big-", 2, 40)) == 2
+    assert len(scene.placed("big-", 2)) == 2
     assert set(scene.places("big-").values()) == set(NODES[:2])
 
 
@@ -189,7 +189,7 @@ def test_koordinators_switch(scene: Scene) -> None:
     assert "nothing acts on pluginConfig[Coscheduling].args.controllerWorkers" in warned.stderr
     assert until(lambda: "ConfigurationIgnored" in said_of_config(scene))
     scene.apply(OFF.replace("enablePreemption: false", "enablePreemption: true"))
-    assert scene.placed("one", 1, 30) == {"one": NODES[0]}
+    assert scene.placed("one", 1) == {"one": NODES[0]}
     assert restart_of(scene) == running
 
 

@@ -48,7 +48,7 @@ def queues(scene: Scene) -> Iterator[Scene]:
     yield scene
     scene.clean()
     left = ("delete", "queues.sublet.dev,queues.scheduling.volcano.sh", "--all")
-    assert until(lambda: scene.cluster.run(*left).returncode == 0, 20.0)
+    assert until(lambda: scene.cluster.run(*left).returncode == 0)
 
 
 def written(scene: Scene, text: str, kind: str, name: str) -> None:
@@ -101,9 +101,9 @@ def test_no_queue_goes_from_under_its_work(queues: Scene) -> None:
     queues.apply(listed(pod("essay", labels={"sublet.dev/queue": "study"}, nodeSelector=HERE)))
     # Admission goes by the counts in the status, which are compared every five seconds.
     running = ("get", "queues.sublet.dev", "study", "-o", "jsonpath={.status.runningJobs}")
-    assert until(lambda: queues.cluster.kubectl(*running) == "1", 20.0)
+    assert until(lambda: queues.cluster.kubectl(*running) == "1")
     above, own = (queues.cluster.run("delete", "queues.sublet.dev", name) for name in ("ai", "study"))
     assert "Queue ai: queue study is part of it; delete or move that first" in above.stderr
     assert "Queue study: 1 job that runs in it; delete it first, or wait for its end" in own.stderr
     queues.clean()
-    assert until(lambda: queues.cluster.run("delete", "queues.sublet.dev", "study").returncode == 0, 20.0)
+    assert until(lambda: queues.cluster.run("delete", "queues.sublet.dev", "study").returncode == 0)
