@@ -26,7 +26,7 @@ from scheduler.core.preemption.nominations import Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
-from scheduler.core.preemption.progress import notice_seconds
+from scheduler.core.preemption.progress import MOST_HAVE_ENDED, left_until, notice_seconds
 from scheduler.core.preemption.queue_rules import QueueRules
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
 from scheduler.steps.evicting import PREEMPTED, Evictions, EvictionWords, UnderWay
@@ -34,8 +34,6 @@ from scheduler.steps.turn import Turn
 
 _MOST_NAME = 500
 """Characters of a preemptor's name in a notice: a group of gangs may have a very long one."""
-_MOST_HAVE_ENDED = 0.9
-"""The part of past runs that have ended by when a victim is expected to."""
 
 
 class Preempting:
@@ -150,14 +148,11 @@ class Preempting:
         if record is None or self._cache.leaves_as(record) != record.named:
             return victim
         pod, runs = record.pod, self._cache.runs
-        started, ends = runs.started(victim.subject), runs.known_end(victim.subject, now, _MOST_HAVE_ENDED)
+        started, ends = runs.started(victim.subject), runs.known_end(victim.subject, now, MOST_HAVE_ENDED)
         limits = [each for each in (pod.spec.deadline_seconds, self._cache.job_limit(pod)) if each is not None]
         known = [*([ends] if ends is not None else []), *(started + each for each in limits if started is not None)]
         grace = min(pod.spec.grace_seconds, self.policy.longest_wait_seconds)
-        # A deadline that passed longer ago than that nobody has kept.
-        soon = any(now - grace <= end <= now + grace for end in known)
-        until = now + grace if soon else 0.0
-        return msgspec.structs.replace(victim, left_until_seconds=until)
+        return msgspec.structs.replace(victim, left_until_seconds=left_until(known, grace, now))
 
     def _carry_out(self, plan: EvictionPlan, scheduler_name: str, until: float) -> None:
         self._until[plan.preemptor] = until

@@ -17,6 +17,9 @@ from model.placement import EvictionPlan, PlanState, Victim
 from model.pod.colocation import StandingNotice
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 
+MOST_HAVE_ENDED = 0.9
+"""The part of past runs that have ended by when a victim is expected to."""
+
 
 class Progress(msgspec.Struct, frozen=True):
     """A plan, and since when (Unix seconds) each of its victims (by uid) knows; empty where nobody is told."""
@@ -98,6 +101,14 @@ def advance(progress: Progress, facts: VictimStates, policy: PreemptionPolicySet
 def notice_seconds(victims: Iterable[Victim], policy: PreemptionPolicySettings) -> float:
     """The longest notice that any of them asks for and is allowed."""
     return min(max((victim.notice_seconds for victim in victims), default=0.0), policy.longest_notice_seconds)
+
+
+def left_until(ends: Iterable[float], grace_seconds: float, now: float) -> float:
+    """How long a victim with these expected ends is left to end by itself (Unix seconds); 0 where none of them is
+    within its grace period. A deadline that passed longer ago than that nobody has kept.
+    """
+    soon = any(now - grace_seconds <= end <= now + grace_seconds for end in ends)
+    return now + grace_seconds if soon else 0.0
 
 
 def waits(progress: Progress, facts: VictimStates, now: float) -> bool:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from model.placement import EvictionPlan, PlanState, Victim
 from model.pod.colocation import StandingNotice
 from model.workload import WorkloadId
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.progress import Evict, Notify, Progress, Step, Unnotify, VictimStates, advance
+from scheduler.core.preemption.progress import (
+    Evict,
+    Notify,
+    Progress,
+    Step,
+    Unnotify,
+    VictimStates,
+    advance,
+    left_until,
+)
 
 QUIET, LOUD = (
     Victim("default/a", "a", "n1", WorkloadId.pod("default/a")),
@@ -189,6 +199,29 @@ def test_who_is_left_to_end_is_still_told_by_the_deadline_of_all() -> None:
 def test_who_is_left_to_end_stays_where_nobody_wants_that_any_more() -> None:
     found = step(step(new(ENDING)).progress, wanted=False)
     assert found.actions == () and found.progress.plan.state is PlanState.ABORTED
+
+
+@pytest.mark.parametrize(
+    ("ends", "until"),
+    [
+        ((), 0.0),
+        ((1_030.0,), 1_030.0),
+        ((1_031.0,), 0.0),
+        ((970.0,), 1_030.0),
+        ((969.0,), 0.0),
+        ((5_000.0, 1_001.0), 1_030.0),
+    ],
+    ids=[
+        "nothing is known",
+        "at the grace period's end",
+        "later",
+        "has just passed",
+        "nobody kept it",
+        "one is enough",
+    ],
+)
+def test_who_ends_within_its_grace_period_has_all_of_it(ends: tuple[float, ...], until: float) -> None:
+    assert left_until(ends, 30.0, 1_000.0) == until
 
 
 def in_state(progress: Progress, state: PlanState) -> Progress:
