@@ -189,6 +189,11 @@ def test_a_job_from_its_pods_to_its_end(cluster: Cluster) -> None:
                     return (await rig.status()).get("phase") == told
 
                 await rig.until(reached)
+
+            async def heard() -> bool:
+                return rig.finished != []
+
+            await rig.until(heard)
             assert rig.finished == [("train", "Succeeded")] and await _three(rig)
 
     play(cluster, working)
