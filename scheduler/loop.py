@@ -19,6 +19,7 @@ from scheduler.cache.refusals import described
 from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
+from scheduler.long_pods import LongPods
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
@@ -63,6 +64,7 @@ class Loop:
         self._debounce = settings.debounce_seconds
         self._inbox: deque[facts.Fact] = deque()
         self._of_agents: dict[_Word, facts.Fact] = {}
+        self._long = LongPods()
         self._heard: dict[_Word, float] = {}
         self._rest = settings.reread_seconds
         self._signal = asyncio.Event()
@@ -70,11 +72,15 @@ class Loop:
         self._told_errors: set[str] = set()
 
     def enqueue(self, fact: facts.Fact) -> None:
-        """Hand in a fact for the next turn. Of what an agent writes the newest word counts, and is read at times."""
+        """Hand in a fact for the next turn. Of what an agent writes, and of a long pod, the newest word counts, and is
+        read at times.
+        """
         if isinstance(fact, facts.ObjectSeen) and isinstance(fact.change.object, NodeMetric | NodeResourceTopology):
             key = type(fact.change.object), fact.change.object.metadata.name
             self._of_agents.pop(key, None)
             self._of_agents[key] = fact
+        elif isinstance(fact, facts.PodSeen) and self._long.keep(fact):
+            pass
         else:
             self._inbox.append(fact)
         self._signal.set()
@@ -105,6 +111,7 @@ class Loop:
         self._signal.clear()
         inbox, self._inbox = self._inbox, deque()
         inbox.extend(self._words_of_agents())
+        inbox.extend(self._long.take(self._clock()))
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
         self._publisher.publish(turn, group, self.enqueue)
@@ -189,7 +196,8 @@ class Loop:
 
     async def _wait(self) -> None:
         """Until a fact comes, then a little longer to gather its companions; or until something is due."""
-        due = self._cycle.next_due()
+        known = (self._cycle.next_due(), self._long.next_due())
+        due = min((each for each in known if each is not None), default=None)
         timeout = _LONGEST_WAIT_SECONDS if due is None else min(max(0.0, due - self._clock()), _LONGEST_WAIT_SECONDS)
         timeout = min(timeout, self._rest) if self._of_agents else timeout
         try:

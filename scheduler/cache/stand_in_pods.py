@@ -62,7 +62,19 @@ class StandInPods:
     def look(self, key: str, now: float) -> None:
         """Stand-ins of a Workload while it waits and its namespace has not too many, and none else."""
         self._look(key, now)
-        while (other := self._limit.next(key.partition("/")[0])) is not None:
+        self._go_on(key.partition("/")[0], now)
+
+    def go_on(self, now: float) -> None:
+        """Those that had to wait since their namespace had many made, once it is time."""
+        for namespace in self._limit.waiting():
+            self._go_on(namespace, now)
+
+    def next_due(self) -> float | None:
+        """Unix time at which `go_on` makes some, None where none waits for it."""
+        return self._limit.next_due()
+
+    def _go_on(self, namespace: str, now: float) -> None:
+        while (other := self._limit.next(namespace, now)) is not None:
             self._look(other, now)
 
     def _look(self, key: str, now: float) -> None:
@@ -75,15 +87,19 @@ class StandInPods:
                 self._pods.remove(uid)
         if not waits or workload is None:
             self._limit.give_back(key)
-        elif key not in self._known and not self._limit.take(key, workload.count):
-            told = f"its namespace has jobs of {MOST} pods that wait; it is looked at once there are fewer"
-            metadata = objects.Metadata(workload.name, workload.namespace, workload.uid)
-            self._refusals.add(f"Workload {key}", metadata, told, named_object(workload), counts=True)
+        elif key not in self._known and not self._limit.take(key, workload.count, now):
+            if not self._limit.fits(key, workload.count):
+                self._refuse(workload)
         elif key not in self._known:
             self._refusals.settled(f"Workload {key}")
             self._make(workload, now)
         self._changes.subjects.add(WorkloadId.gang(gang_key(key)))
         self._changes.news |= News(NewsKind.JOBS)
+
+    def _refuse(self, workload: WorkloadObject) -> None:
+        told = f"its namespace has jobs of {MOST} pods that wait; it is looked at once there are fewer"
+        metadata = objects.Metadata(workload.name, workload.namespace, workload.uid)
+        self._refusals.add(f"Workload {workload.key}", metadata, told, named_object(workload), counts=True)
 
     def _make(self, workload: WorkloadObject, now: float) -> None:
         queued = workload.queued_seconds(by_creation=self._late_by_creation)

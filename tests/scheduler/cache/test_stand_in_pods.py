@@ -53,3 +53,17 @@ def test_they_go_with_the_admission() -> None:
     cache.suspended.unassume("default/train")
     cache.stand_ins.look("default/train", 2.0)
     assert standing(cache) == [1000, 1000]
+
+
+def test_a_job_that_is_changed_all_the_time_is_looked_at_at_times() -> None:
+    """Ten thousand pods cost a third of a second each time, and a change of the job a few bytes."""
+    cache, asked = empty_cache(), [workload(10_000 - index % 2) for index in range(8)]
+    made = []
+    for each in asked:
+        feed(cache, each)
+        made.append(len(standing(cache)))
+    assert made == [10_000, 9_999, 10_000, 0, 0, 0, 0, 0]
+    assert cache.stand_ins.next_due() is not None
+    cache.stand_ins.go_on(5.0)
+    assert standing(cache) == [1000] * 9_999
+    assert cache.stand_ins.next_due() is None
