@@ -15,11 +15,11 @@ from model.explain import sentence
 from model.queue import ROOT_QUEUE
 from model.workload import WorkloadId
 from scheduler.cache import facts
+from scheduler.cache.long_pods import LongPods
 from scheduler.cache.refusals import described
 from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
-from scheduler.long_pods import LongPods
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings

@@ -10,7 +10,7 @@ from scheduler_builders import raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
-from scheduler.long_pods import parts_of
+from scheduler.cache.long_pods import parts_of
 
 TERMS = 900
 PARTS = 3 * TERMS
