@@ -14,13 +14,11 @@ SDK     := $(VENV)/sdk
 # Files with tests that are slow, or want real cgroups: to collect all others takes a minute.
 marked  = $(shell grep -rlwE '$(1)' --include='test_*.py' tests embedded/tests sdk/tests)
 KERNEL  = $(call marked,mark\.kernel)
-# Of the slow ones whole clusters that measure nothing of this machine, what does though it has none, one long list, and
-# guest kernels, each of which takes one CPU.
+# Of the slow ones whole clusters that measure nothing of this machine, what does though it has none, and one long list.
 BESIDE := tests/e2e/scheduling tests/e2e/jobs tests/e2e/checkpoints
 ALONE  := tests/scheduler/test_failover.py
 LIST   := embedded/tests/conformance/test_conformance.py
-GUESTS := tests/guest/test_inside.py
-SLOW    = $(filter-out tests/e2e/% $(ALONE) $(LIST) $(GUESTS),$(call marked,mark\.slow|at_length))
+SLOW    = $(filter-out tests/e2e/% $(ALONE) $(LIST),$(call marked,mark\.slow|at_length))
 MINUTES ?= 10
 # Container images set it. The tests start hundreds of processes, and each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -100,7 +98,6 @@ test-sdk: $(SDK)/.stamp
 test-slow: dev
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(LIST)
 	$(BIN)/python -m pytest -m 'slow and not kernel' -n auto --dist loadfile $(SLOW)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadgroup $(GUESTS)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(BESIDE)
 	$(BIN)/python -m pytest -m slow $(filter $(SLOW),$(KERNEL)) $(ALONE) tests/e2e $(addprefix --ignore ,$(BESIDE))
 	SUBLET_EXAMPLES=long $(BIN)/python -m pytest -m 'hypothesis and not slow' -n auto --dist worksteal $(UNIT)

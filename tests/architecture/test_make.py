@@ -62,9 +62,9 @@ def test_each_marked_file_is_looked_into(target: str, of: re.Pattern[str], mark:
 
 
 def test_slow_tests_of_real_cgroups_have_the_machine_for_themselves() -> None:
-    """By the command that runs no two files at a time; those of a guest are cgroups of its own."""
+    """By the command that runs no two files at a time."""
     alone = [command for command in commands("test-slow") if marks(command) == "slow" and "-n" not in command]
-    both = marked(SLOW) & marked(KERNEL) - {"tests/guest/test_inside.py"}
+    both = marked(SLOW) & marked(KERNEL)
     assert both and sorted(file for file in both if not any(runs(each, file) for each in alone)) == []
 
 

@@ -25,12 +25,7 @@ RUNS = {kernel: FILES if kernel == FIRST else ON_OTHERS for kernel in KERNELS}
 pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.timeout(600)]
 
 
-def _of(kernel: str, *more: str) -> Any:
-    """Of several workers one boots it, once."""
-    return pytest.param(kernel, *more, marks=pytest.mark.xdist_group(kernel))
-
-
-@pytest.mark.parametrize(("kernel", "file"), [_of(kernel, file) for kernel, files in RUNS.items() for file in files])
+@pytest.mark.parametrize(("kernel", "file"), [(kernel, file) for kernel, files in RUNS.items() for file in files])
 def test_all_of_it_passes_on_real_cgroup_v2(inside: Any, kernel: str, file: str) -> None:
     """None fails, and none is skipped: the guest has all they need."""
     found = inside(kernel, RUNS[kernel])
@@ -40,7 +35,7 @@ def test_all_of_it_passes_on_real_cgroup_v2(inside: Any, kernel: str, file: str)
     assert {name: verdict for name, verdict in verdicts.items() if verdict != "passed"} == {}, seen
 
 
-@pytest.mark.parametrize("kernel", [_of(kernel) for kernel in KERNELS])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_the_guest_ran_to_its_end(inside: Any, kernel: str) -> None:
     """Nothing outside single tests went wrong either."""
     outcome = inside(kernel, RUNS[kernel]).outcome
