@@ -51,7 +51,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
 
     With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it; with `lock`
     the service writes to a file to which the batch work writes, too. `hogs` is how many batch processes run, None: two
-    a CPU.
+    a CPU. `stand_in_ms` is for how long a second a process computes that does nothing else, in the agent's cgroup.
     """
 
     name: str
@@ -64,6 +64,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     kernel: KernelSettings = KernelSettings()
     hogs: int | None = None
     eviction: Mapping[str, Any] = {}
+    stand_in_ms: float = 0.0
 
 
 LONG = RequestKind("long", 0.9, 300.0)
@@ -83,6 +84,9 @@ MEMORY_NO_SHRINK = "memory-no-shrink"
 LOCK_ALONE, LOCK_BURSTABLE, LOCK_NO_AGENT = "lock-alone", "lock-burstable", "lock-no-agent"
 LOCK_IDLE, LOCK_ADAPTIVE = "lock-idle", "lock-adaptive"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
+
+STAND_IN = "stand-in"
+"""What any program costs the service that computes as long as the agent does: 1.1 % of a core."""
 
 LONGEST_SLICE_US, SHORTEST_SLICE_US = 100_000, 100
 """The kernel's bounds of a slice (kernel/sched/syscalls.c: __setparam_fair)."""
@@ -195,6 +199,7 @@ CANDIDATES = (
         {"policy": "adaptive"},
         kernel=KernelSettings(agent_slice_us=SHORTEST_SLICE_US),
     ),
+    ColocationRow(STAND_IN, "no agent, a process that computes as long", BatchKind.BEST_EFFORT, stand_in_ms=11.0),
 )
 """For real servers alone: what could bring their latency down."""
 ALL_ROWS = {row.name: row for row in (*ROWS, *SMALL_ROWS, *MEMORY_ROWS, *LOCK_ROWS)}

@@ -7,6 +7,7 @@ import mmap
 import os
 import struct
 import subprocess
+import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,17 @@ _PREPARED_SECONDS = 0.2
 _SERVICE, _BATCH, _AGENT = "service", "batch-", "agent"
 _AGENT_MILLIS = 50
 """What its DaemonSet requests."""
+_STAND_IN = """
+import sys, time
+seconds = float(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+while True:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+    time.sleep(1 - seconds)
+"""
 
 
 class ColocationSetup(msgspec.Struct, frozen=True):
@@ -144,6 +156,10 @@ async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack:
     for slot, home in enumerate(batch):
         load = stack.enter_context(started(_batch_command(stage, row, slot), tree.directories(tree.container(home))))
         _tell_kernel_of_batch(row, load.pid)
+    if row.stand_in_ms:
+        place = next(home for home in homes if home.name == _AGENT)
+        words = [sys.executable, "-c", _STAND_IN, str(row.stand_in_ms / 1000)]
+        stack.enter_context(started(words, tree.directories(tree.container(place))))
     if row.kernel.idle_root:
         tree.file(tree.besteffort, "cpu", "cpu.idle").write_text("1")
     hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
@@ -174,7 +190,7 @@ async def _homes(stage: ColocationSetup, stack: AsyncExitStack, row: ColocationR
     specs = [BenchPod(_SERVICE, service_millis(row, stage.cpus), memory), *_batch_specs(row, stage.cpus)]
     if row.memory and row.batch is not BatchKind.NONE:
         specs += hog_specs()
-    if row.agent is not None:
+    if row.agent is not None or row.stand_in_ms:
         specs.append(BenchPod(_AGENT, _AGENT_MILLIS))
     found = []
     for spec in specs:
