@@ -16,7 +16,8 @@ from agent.core.lend.unenforced import (
     of_unread,
     within_requests,
 )
-from agent.core.limit.decide import LimitMemory, claims_due, decide_limits, knobs_to_read
+from agent.core.limit.decide import LimitMemory, claims_due, decide_limits, knobs_to_read, pod_groups
+from agent.core.limit.knob_schedule import NO_GROUPS
 from agent.core.limit.plan import plan
 from agent.core.limit.shrink import Shrinking, ShrinkMemory, decide_shrinking
 from agent.core.observe.layout import Layout
@@ -50,6 +51,7 @@ class Tick:
         self._ports = ports
         self._sinks = sinks
         self.state = TickState()
+        self._groups = NO_GROUPS
 
     def run(self) -> TickResult:
         """Observe, estimate, predict, compute, decide, plan, act, report, journal."""
@@ -59,7 +61,8 @@ class Tick:
         about_limits = facts.for_limits()
         places = ports.observer.places(facts)
         wanted = (state.limits, self._layout, places, about_limits)
-        owned = ports.executor.readings(knobs_to_read(*wanted), claims_due(*wanted))
+        self._groups = pod_groups(self._groups, *wanted)
+        owned = ports.executor.readings(knobs_to_read(*wanted, self._groups), claims_due(*wanted))
         observation = ports.observer.observe(facts, owned)
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         reclaimed = ports.reclaimer.drain()

@@ -12,6 +12,8 @@ from model.pod.status import PodPhase, PodStatus
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.workload import WorkloadId
 
+_SUCCEEDED, _FAILED = PodPhase.SUCCEEDED, PodPhase.FAILED
+
 
 class Pod(msgspec.Struct, frozen=True):
     """One pod: its metadata, and the other parts by name."""
@@ -66,7 +68,8 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def terminal(self) -> bool:
         """The pod holds no resources any more."""
-        return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+        phase = self.status.phase
+        return phase is _SUCCEEDED or phase is _FAILED
 
     @property
     def borrows(self) -> bool:

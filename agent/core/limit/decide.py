@@ -39,7 +39,7 @@ from agent.core.limit.cpu_qos.wishes import wanted_pod_knobs as wanted_cpu_knobs
 from agent.core.limit.cpu_qos.wishes import wishes as cpu_wishes
 from agent.core.limit.cpu_selection import CpuSituation, exclusive_cpus, kept_off_limit, pools
 from agent.core.limit.fixed_limits import fixed_limits
-from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
+from agent.core.limit.knob_schedule import NO_GROUPS, KnobSchedule, PodGroups, due, scheduled
 from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
 from agent.core.limit.memory_qos.oom_scores import oom_scores, score_knobs
 from agent.core.limit.memory_qos.values import memory_qos_limits, tier_limits
@@ -252,28 +252,43 @@ class _Scene(msgspec.Struct, frozen=True):
         return kernel if isinstance(kernel, int) else None
 
 
-def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
-    """What the next decision must know of the kernel: the best-effort root, and what is due below it."""
-    known = with_known_cpus(memory.own_cpus, facts.pods)[1] or ()
-    lists_wanted = wants_cpus(facts.suppress) or bool(exclusive_cpus(known))
-    lists = children_to_read(memory.cpu_lists, layout, places, lists_wanted)
-    own = own_cpus_to_read(layout, places, known)
-    pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
-    counts = pids_held and memory.counts_pids
+def pod_groups(known: PodGroups, memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> PodGroups:
+    """The control files of each pod that limits may speak of; the `known` ones while nothing they depend on changed."""
     qos, cpu_qos = _wishes(memory, facts), _cpu_wishes(memory, facts)
+    pods, suppress, seen = facts.pods or (), facts.suppress, memory.memory_qos.seen
+    counts = holds_pods_pids(suppress) and memory.counts_pids
+    cpu_about = (cpu_qos, memory.cpu_qos.seen, memory.cpu_qos.idle)
+    about = (layout, places, facts.pods, suppress, facts.oom_scores, counts, qos, seen, *cpu_about)
+    if about == known.about:
+        return known
     groups = (
         (
             *pod_knobs(layout, places, (pod,)),
             *pods_pids_to_read(layout, places, (pod,) if counts else ()),
-            *pods_cgroups_to_read(layout, places, (pod,), facts.suppress),
+            *pods_cgroups_to_read(layout, places, (pod,), suppress),
             *(knob for knob in pod_memory_knobs(qos, layout, places, pod) if memory.memory_qos.has(knob.file)),
             *pod_cpu_knobs(memory.cpu_qos, cpu_qos, layout, places, pod),
             *score_knobs(layout, places, pod, on=facts.oom_scores),
         )
         for pod in pods
     )
+    return PodGroups(about, tuple(groups))
+
+
+def knobs_to_read(
+    memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts, groups: PodGroups = NO_GROUPS
+) -> tuple[Knob, ...]:
+    """What the next decision must know of the kernel: the best-effort root, and what is due below it.
+
+    `groups` are those of the last tick.
+    """
+    known = with_known_cpus(memory.own_cpus, facts.pods)[1] or ()
+    lists_wanted = wants_cpus(facts.suppress) or bool(exclusive_cpus(known))
+    lists = children_to_read(memory.cpu_lists, layout, places, lists_wanted)
+    own = own_cpus_to_read(layout, places, known)
+    qos, cpu_qos = _wishes(memory, facts), _cpu_wishes(memory, facts)
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    of_pods = due(memory.knob_schedule, groups, ceiling_us)
+    of_pods = due(memory.knob_schedule, pod_groups(groups, memory, layout, places, facts).groups, ceiling_us)
     about = _burst_facts(layout, facts)
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)
@@ -552,8 +567,13 @@ def _below(
     each = (knob for knob in observation.knobs if knob.file != CPUSET_FILE and knob not in raised)
     places, read = observation.places.pods, {knob.cgroup for knob in each}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
-    due_now = [pod for pod in placed if not read.isdisjoint(_cgroups(places[pod.uid]))]
-    others = [places[pod.uid] for pod in placed if read.isdisjoint(_cgroups(places[pod.uid]))]
+    due_now, others = list[Pod](), list[PodPlace]()
+    for pod in placed:
+        place = places[pod.uid]
+        if read.isdisjoint(_cgroups(place)):
+            others.append(place)
+        else:
+            due_now.append(pod)
     ratio, in_use = scene.facts.normalization_ratio, _in_use(observation, due_now)
     batch = pod_limits(layout, observation.places, due_now, ratio, root_quota_us, in_use, observation.at_seconds)
     pids = pods_pids(layout, observation, due_now, scene.facts.suppress)

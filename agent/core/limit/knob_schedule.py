@@ -28,16 +28,30 @@ class KnobSchedule(msgspec.Struct, frozen=True):
     turn: int = 0
 
 
+class PodGroups(msgspec.Struct, frozen=True):
+    """The control files of each pod, a group each, and what they follow from."""
+
+    about: tuple[object, ...] = ()
+    groups: tuple[tuple[Knob, ...], ...] = ()
+
+
+NO_GROUPS = PodGroups()
+
+
 def due(state: KnobSchedule, groups: Iterable[tuple[Knob, ...]], ceiling_us: int) -> Iterator[Knob]:
     """The files of pods (a group each) to read now: where something is new or shall change or another writer was, where
     a v1 quota may stand in the way of a lower ceiling, and a tenth of the rest."""
     held = {limit.knob: limit.value for limit in state.in_force}
     watched = {knob for knob, _ in state.caps}
     for index, group in enumerate(groups):
-        if index % _TURNS == state.turn or any(
-            knob not in held or knob in watched or _in_the_way(knob, held[knob], ceiling_us) for knob in group
-        ):
+        if index % _TURNS == state.turn:
             yield from group
+            continue
+        for knob in group:
+            value = held.get(knob)
+            if value is None or knob in watched or _in_the_way(knob, value, ceiling_us):
+                yield from group
+                break
 
 
 def scheduled(

@@ -9,7 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize
-from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, OnlineCpus, decide_limits, knobs_to_read
+from agent.core.limit.decide import (
+    LimitFacts,
+    LimitMemory,
+    NodeLimits,
+    OnlineCpus,
+    decide_limits,
+    knobs_to_read,
+    pod_groups,
+)
+from agent.core.limit.knob_schedule import PodGroups
 from agent.core.limit.ownership import QuotaCap
 from agent.core.limit.watch import MemoryMark
 from agent.core.observe.knobs import RootKnobs, cpuset_knob, quota_knob
@@ -317,6 +326,25 @@ def test_everything_of_the_root_is_read(build: Any) -> None:
     assert len(more) == len(build.knobs.all) + 7
     lists = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(policy=SuppressPolicy.CPUSET))
     assert lists[len(build.knobs.all) :] == tuple(cpuset_knob(build.layout, path) for path in (POD, BOX))
+
+
+def test_groups_of_pods_are_kept(build: Any) -> None:
+    """As long as nothing that they follow from is another; what is read is the same with them."""
+    told, memory = facts(pods=(job(build),)), LimitMemory()
+    about: tuple[Any, ...] = (memory, build.layout, PLACES, told)
+    first = pod_groups(PodGroups(), *about)
+    assert first.groups and pod_groups(first, *about) is first
+    assert knobs_to_read(*about, first) == knobs_to_read(*about)
+    others: list[tuple[Any, ...]] = [
+        (replace(memory, counts_pids=False), build.layout, PLACES, told),
+        (memory, build.layout, Places(), told),
+        (memory, build.layout, PLACES, facts(pods=())),
+        (memory, build.layout, PLACES, replace(told, suppress=replace(told.suppress, pod_pids_pct=None))),
+    ]
+    for other in others:
+        now = pod_groups(first, *other)
+        assert now is not first and now == pod_groups(PodGroups(), *other)
+        assert knobs_to_read(*other, first) == knobs_to_read(*other)
 
 
 def read_all(build: Any, memory: LimitMemory, told: LimitFacts, layout: Layout, **held: Any) -> dict[Any, KnobReading]:
