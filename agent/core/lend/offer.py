@@ -169,10 +169,12 @@ def offered(
 
 def admitted_requests(listed: Iterable[Pod], with_cgroup: Collection[str]) -> ResourceVector:
     """What pods of this node request that its kubelet has let in: they run, or have a cgroup (`with_cgroup`)."""
-    admitted = (
-        pod for pod in listed if not pod.terminal and (pod.status.phase is PodPhase.RUNNING or pod.uid in with_cgroup)
-    )
-    return sum((pod.spec.requests for pod in admitted), ResourceVector())
+    total: dict[str, int] = {}
+    for pod in listed:
+        if not pod.terminal and (pod.status.phase is PodPhase.RUNNING or pod.uid in with_cgroup):
+            for name, amount in pod.spec.requests.amounts.items():
+                total[name] = total.get(name, 0) + amount
+    return ResourceVector(total)
 
 
 def offered_in_zone(zone: ZoneLending, on_node: Mapping[str, int], *, may_grow: bool) -> tuple[Decision, ...]:
