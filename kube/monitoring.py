@@ -238,7 +238,11 @@ class _Server(ThreadingHTTPServer):
             if len(self._open) >= _MOST_CONNECTIONS:
                 self._cut(self._dearest())
             self._open[request] = _Since(time.monotonic(), client_address[0] if client_address else "")
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # The limit of threads is reached: a program that answers no probe would be ended, and find none to start.
+            self.process_request_thread(request, client_address)
 
     def service_actions(self) -> None:
         """Between two connections: who takes too long in all is cut off, however busily it sends."""

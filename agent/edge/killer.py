@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +26,8 @@ log = structlog.get_logger()
 _BOUND_SECONDS = 0.005
 _V1_HIERARCHY = "memory"
 _MOST_FOLDERS = 256
+_HELD_AT_ONCE = 256
+"""Half of the descriptors that what is read all the time leaves free."""
 _MOST_THREADS = 8
 """Of a process that is told to be at the top: all but its first that are listed live."""
 _PF_KTHREAD = 0x0020_0000
@@ -101,7 +103,10 @@ class Killer:
         seen: set[int] = set()
         reached = 0
         while fresh := self._mortal(self._members(cgroup) - seen):
-            reached += sum(self._signalled(process) for process in fresh)
+            waiting = sorted(fresh)
+            while waiting:
+                reached += self._signalled(cgroup, waiting[:_HELD_AT_ONCE])
+                del waiting[:_HELD_AT_ONCE]
             seen |= fresh
             if self._monotonic() > deadline:
                 break
@@ -126,13 +131,24 @@ class Killer:
             thawed(top + below)
 
     def _members(self, cgroup: str) -> set[int]:
+        found, is_all = self._looked_up(cgroup)
+        return found if is_all else found | self._told_by_processes(cgroup)
+
+    def _still_there(self, cgroup: str, processes: Set[int]) -> Set[int]:
+        found, is_all = self._looked_up(cgroup)
+        if is_all:
+            return processes & found
+        return {p for p in processes if p in found or _is_in(self._cgroup_of(p, self._hierarchy), cgroup)}
+
+    def _looked_up(self, cgroup: str) -> tuple[set[int], bool]:
+        """Processes of the cgroups that are looked into, and whether these are all."""
         found: set[int] = set()
         with reachable_folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS) as looked_into:
             for folder in looked_into:
                 # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
                 with contextlib.suppress(OSError, ValueError):
                     found.update(map(int, Path(folder.path, "cgroup.procs").read_bytes().split()))
-        return found if len(looked_into) < _MOST_FOLDERS else found | self._told_by_processes(cgroup)
+        return found, len(looked_into) < _MOST_FOLDERS
 
     def _told_by_processes(self, cgroup: str) -> set[int]:
         """Of whom there are fewer than of cgroups: process numbers are limited, cgroups are not."""
@@ -170,10 +186,22 @@ class Killer:
                 return path
         return ""
 
-    def _signalled(self, process: int) -> bool:
-        """A number read a moment ago is still the same process: numbers are given out in turn."""
+    def _signalled(self, cgroup: str, processes: list[int]) -> int:
+        """How many of them took it. Whoever starts enough processes has numbers given out again, those of its own that
+        ended meanwhile to others: each is held first, and then has to be in the cgroup still."""
+        held: dict[int, int | None] = {}
+        with contextlib.ExitStack() as stack:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    held[process] = _descriptor_of(process, stack)
+            return sum(self._took_it(process, held[process]) for process in self._still_there(cgroup, held.keys()))
+
+    def _took_it(self, process: int, descriptor: int | None) -> bool:
         try:
-            os.kill(process, signal.SIGKILL)
+            if descriptor is None:
+                os.kill(process, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         except ProcessLookupError:
             return False
         except OSError:
@@ -191,6 +219,19 @@ class Killer:
             return bool(int(fields[6]) & _PF_KTHREAD)
         except (OSError, ValueError, IndexError):
             return False
+
+
+def _descriptor_of(process: int, stack: contextlib.ExitStack) -> int | None:
+    """Of whoever has the number now, until the stack's end; None where there is none to be had. Raises
+    ProcessLookupError."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 def _is_in(path: str, cgroup: str) -> bool:

@@ -1,14 +1,18 @@
 """Pressure stall triggers: the kernel says when tasks waited for 10 % of a window.
 
-Windows below 2 s need CAP_SYS_RESOURCE. Source: kernel Documentation/accounting/psi.rst.
+Windows below 2 s need CAP_SYS_RESOURCE. To close one takes the kernel 10 to 30 ms, in which the brake's thread would
+see nothing, and which pods are watched may change each tick: another thread does. Source: kernel
+Documentation/accounting/psi.rst; kernel/sched/psi.c, psi_trigger_destroy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,6 +20,7 @@ import msgspec
 from agent.core.limit.watch import Mechanism, WakeCause, Watch
 from agent.core.observe.files import FILES, FilePart
 from agent.core.observe.layout import Layout
+from agent.worker import WorkerThread
 
 _MOST_CGROUPS = 64
 _WINDOWS = ((500_000, "500 ms"), (2_000_000, "2 s"))
@@ -24,6 +29,7 @@ _NOT_GRANTED = (errno.EINVAL, errno.EPERM)
 _ABSENT = (errno.ENOENT, errno.ENODEV)
 _SHORT = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What root in a container may use up, and give back at any time: epoll's watches, memory, open files."""
+_LONGEST_CLOSE_SECONDS = 5.0
 _NODE = ""
 _FULL_PCT = 10
 
@@ -46,6 +52,8 @@ class StallTriggers:
         self._triggers: dict[str, _Trigger] = {}
         self._owners: dict[int, str] = {}
         self._placed: tuple[str, ...] | None = None
+        self._epoll: select.epoll | None = None
+        self._closing = WorkerThread("closed triggers")
         self._stall_pct = 0
         self.unreadable = 0
 
@@ -54,6 +62,7 @@ class StallTriggers:
         wanted = (_NODE, *watch.online[:_MOST_CGROUPS])
         if wanted == self._placed and watch.stall_pct == self._stall_pct:
             return
+        self._epoll = epoll
         kept = {_NODE} if watch.stall_pct != self._stall_pct else set(wanted)
         self._stall_pct = watch.stall_pct
         for cgroup in self._triggers.keys() - kept:
@@ -85,6 +94,7 @@ class StallTriggers:
     def close(self) -> None:
         for cgroup in tuple(self._triggers):
             self._drop(cgroup)
+        self._closing.idle(_LONGEST_CLOSE_SECONDS)
 
     def _add(self, cgroup: str, epoll: select.epoll) -> bool:
         """False where that is worth another try with the next watch: no pressure file so far, or no room to wait."""
@@ -103,9 +113,14 @@ class StallTriggers:
         return True
 
     def _drop(self, cgroup: str) -> None:
-        trigger = self._triggers.pop(cgroup)
-        del self._owners[trigger.descriptor]
-        os.close(trigger.descriptor)
+        """It is heard no more from now on."""
+        descriptor = self._triggers.pop(cgroup).descriptor
+        del self._owners[descriptor]
+        if self._epoll is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._epoll.unregister(descriptor)
+        if not self._closing.submit(descriptor, partial(os.close, descriptor)):
+            os.close(descriptor)
 
 
 def _registered(path: str, wanted: str, epoll: select.epoll) -> int | None:

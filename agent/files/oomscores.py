@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from agent.files.folders import folders
 
 _MOST_READ, _MOST_WRITTEN = 256, 4096
 """Whoever is in a container forks as it likes; what it forks has the score already."""
+_HELD_AT_ONCE = 256
 _MOST_FOLDERS = 64
 _LONGEST_BYTES = 1 << 16
 _ENDED = (errno.ENOENT, errno.ESRCH)
@@ -37,15 +38,14 @@ class ProcessScores:
 
     def write(self, cgroup: str, text: str) -> None:
         """To every process that has another one. Raises the first OSError after all others were tried."""
-        wanted, refused = text.encode(), None
-        for process in islice(_processes(cgroup), _MOST_WRITTEN):
-            if self._score(process) not in (None, wanted):
-                try:
-                    self._put(process, wanted)
-                except OSError as error:
-                    refused = refused or (error if error.errno not in _ENDED else None)
-        if refused is not None:
-            raise refused
+        wanted = text.encode()
+        due = [each for each in islice(_processes(cgroup), _MOST_WRITTEN) if self._score(each) not in (None, wanted)]
+        refused: list[OSError] = []
+        while due:
+            refused += self._put(cgroup, due[:_HELD_AT_ONCE], wanted)
+            del due[:_HELD_AT_ONCE]
+        if refused:
+            raise refused[0]
 
     def _score(self, process: str) -> bytes | None:
         """None where it has ended, or says no number."""
@@ -55,12 +55,39 @@ class ProcessScores:
             return None
         return found if found.removeprefix(b"-").isdigit() else None
 
-    def _put(self, process: str, text: bytes) -> None:
-        descriptor = os.open(f"{self._proc}/{process}/oom_score_adj", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, text)
-        finally:
-            os.close(descriptor)
+    def _put(self, cgroup: str, processes: Iterable[str], text: bytes) -> list[OSError]:
+        """What was refused. A number read a moment ago may be another's by now: an open folder stays that of the
+        process it was opened for, which then has to be in the cgroup still."""
+        refused: list[OSError] = []
+        with contextlib.ExitStack() as stack:
+            opened: dict[str, int] = {}
+            for process in processes:
+                with _not_ended(refused):
+                    folder = f"{self._proc}/{process}"
+                    opened[process] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                    stack.callback(os.close, opened[process])
+            for process in opened.keys() & set(_processes(cgroup)):
+                with _not_ended(refused):
+                    _write(opened[process], text)
+        return refused
+
+
+def _write(folder: int, text: bytes) -> None:
+    descriptor = os.open("oom_score_adj", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _not_ended(refused: list[OSError]) -> Iterator[None]:
+    """Takes what is no end of a process."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _ENDED:
+            refused.append(error)
 
 
 def _processes(cgroup: str) -> Iterator[str]:

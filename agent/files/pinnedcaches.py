@@ -1,4 +1,4 @@
-"""Caches of the kernel that it counts as available and cannot drop, by three files that are read again and again."""
+"""Caches of the kernel that it counts as available and cannot drop, by four files that are read again and again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _VMSTAT_BYTES = 16_384
 
 
 class PinnedCaches:
-    """`proc` holds dentry-state and vmstat, `sys` the slabs. Nothing counts of what the kernel does not tell."""
+    """`proc` holds dentry-state, inode-state and vmstat, `sys` the slabs. Nothing counts of what the kernel does not
+    tell."""
 
     def __init__(self, proc: Path, sys: Path) -> None:
         self._dentries = OpenFile(str(proc / "sys/fs/dentry-state"), _DENTRIES_BYTES)
+        self._inodes = OpenFile(str(proc / "sys/fs/inode-state"), _DENTRIES_BYTES)
         self._nodes = OpenFile(str(sys / "kernel/slab/radix_tree_node/total_objects"), _OBJECTS_BYTES)
         self._vmstat = OpenFile(str(proc / "vmstat"), _VMSTAT_BYTES)
 
@@ -26,10 +28,13 @@ class PinnedCaches:
         nodes = _told(self._nodes, parse.index_nodes)
         if nodes:
             nodes = parse.nodes_in_memory(nodes - _told(self._vmstat, parse.droppable_nodes), meminfo)
-        return parse.pinned(parse.reclaimable(meminfo), _told(self._dentries, parse.dentries_in_use), nodes)
+        names = _told(self._dentries, parse.dentries_in_use)
+        # Who watches a file (inotify) keeps it, and not its name.
+        unnamed = _told(self._inodes, parse.inodes_in_use) - _told(self._dentries, parse.dentries_of_files)
+        return parse.pinned(parse.reclaimable(meminfo), names + max(unnamed, 0), nodes)
 
     def close(self) -> None:
-        for file in (self._dentries, self._nodes, self._vmstat):
+        for file in (self._dentries, self._inodes, self._nodes, self._vmstat):
             file.close()
 
 

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -195,6 +196,18 @@ def test_without_descriptors_the_server_rests(starved: Callable[[], AbstractCont
             server._server.get_request()
         assert time.monotonic() - began >= 0.1
     server._server.server_close()
+
+
+def test_without_threads_the_server_answers_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody has used up the numbers of processes: a program whose probes fail is ended, and not started again."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with serving() as server:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        assert ask(server, "/healthz")[:2] == (200, "ok\n")
+        assert ask(server, "/metrics")[0] == 200
 
 
 @pytest.mark.parametrize(

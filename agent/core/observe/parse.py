@@ -34,9 +34,9 @@ _V2_THROTTLING = re.compile(rb"nr_periods (\d{1,19})\nnr_throttled (\d{1,19})\nt
 _LRU = (b"inactive_anon", b"active_anon", b"inactive_file", b"active_file", b"unevictable")
 _V1_MEMORY = re.compile(b"".join(rb"total_" + name + rb" (\d{1,19})\n" for name in _LRU))
 _V2_MEMORY = re.compile(b"".join(name + rb" (\d{1,19})\n" for name in _LRU))
-# Other counts: anonymous memory, files in memory (tmpfs), which are listed with it, pages of all files, those of swap.
-_V1_COUNTS = (b"total_rss ", b"total_shmem ", b"total_cache ", b"total_swapcached ")
-_V2_COUNTS = (b"anon ", b"shmem ", b"file ", b"swapcached ")
+# Other counts: files in memory (tmpfs), pages of all files with these, and those of swap among them.
+_V1_COUNTS = (b"total_shmem ", b"total_cache ", b"total_swapcached ")
+_V2_COUNTS = (b"shmem ", b"file ", b"swapcached ")
 _REFAULTS = re.compile(rb"^(total_)?workingset_refault(?:_anon|_file)? (\d{1,19})\n", re.MULTILINE)
 _DROPPABLE_SLAB = re.compile(rb"\nslab_reclaimable (\d{1,19})\n")
 _NEVER = b" avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
@@ -45,10 +45,7 @@ _IO_STAT = re.compile(rb"\d+:\d+ (?:\S+ )*?rbytes=(\d{1,19}) wbytes=(\d{1,19})(?
 _NO_IO = re.compile(rb"\d+:\d+ ?")
 _BLKIO = re.compile(rb"\d+:\d+ (Read|Write|Sync|Async|Discard|Total) (\d{1,19})")
 _BLKIO_TOTAL = re.compile(rb"Total \d+")
-_LISTED_NAMES = (
-    *(b"AnonPages", b"Shmem", b"Active(anon)", b"Inactive(anon)", b"Unevictable", b"Active(file)", b"Inactive(file)"),
-)
-_LISTED = frozenset(_LISTED_NAMES)
+_FILE_LISTS, _FILES = frozenset((b"Active(file)", b"Inactive(file)", b"Shmem")), (b"FilePages", b"Cached")
 _MEMINFO_LINE = re.compile(rb"^([A-Za-z()]+): +(\d{1,15}) kB\n", re.MULTILINE)
 _CPU_RANGE = re.compile(rb"(\d{1,4})(?:-(\d{1,4}))?")
 
@@ -268,22 +265,40 @@ def meminfo(text: bytes) -> tuple[int, int, int]:
 def given_up(kibibytes: Mapping[bytes, int]) -> int:
     """KiB of anonymous memory among the file pages of a meminfo, the machine's or a NUMA node's; 0 where a field is
     missing."""
-    if not kibibytes.keys() >= _LISTED:
+    if not kibibytes.keys() >= _FILE_LISTS or kibibytes.keys().isdisjoint(_FILES):
         return 0
     files = kibibytes.get(b"FilePages", 0) - kibibytes.get(b"SwapCached", 0)
     if b"FilePages" not in kibibytes:
-        files = kibibytes.get(b"Cached", 0) + kibibytes.get(b"Buffers", 0)
-    mapped, shared, *listed, active, inactive = (kibibytes[name] for name in _LISTED_NAMES)
-    return _given_up(mapped + shared - sum(listed), active + inactive, files - shared)
+        files = kibibytes[b"Cached"] + kibibytes.get(b"Buffers", 0)
+    cache = kibibytes[b"Active(file)"] + kibibytes[b"Inactive(file)"]
+    return _given_up(cache, files - kibibytes[b"Shmem"])
 
 
 def dentries_in_use(text: bytes) -> int:
     """/proc/sys/fs/dentry-state: names of files that the kernel keeps and cannot drop."""
+    kept, unused, _ = _dentries(text)
+    return max(kept - unused, 0)
+
+
+def dentries_of_files(text: bytes) -> int:
+    """The same: names of files that there are, in use or not; others tell that there is none (since Linux 5.0)."""
+    kept, _, negative = _dentries(text)
+    return max(kept - negative, 0)
+
+
+def inodes_in_use(text: bytes) -> int:
+    """/proc/sys/fs/inode-state: files that the kernel keeps and cannot drop now, for their names or for others."""
+    fields = text.split()
+    if len(fields) != 7:
+        raise ValueError(f"{_shown(text)} is not /proc/sys/fs/inode-state")
+    return max(counter(fields[0]) - counter(fields[1]), 0)
+
+
+def _dentries(text: bytes) -> tuple[int, int, int]:
     fields = text.split()
     if len(fields) != 6:
         raise ValueError(f"{_shown(text)} is not /proc/sys/fs/dentry-state")
-    kept, unused = counter(fields[0]), counter(fields[1])
-    return max(kept - unused, 0)
+    return counter(fields[0]), counter(fields[1]), counter(fields[4])
 
 
 def reclaimable(text: bytes) -> int:
@@ -312,8 +327,8 @@ def nodes_in_memory(nodes: int, meminfo_text: bytes) -> int:
 
 
 def pinned(reclaimable_bytes: int, dentries: int, nodes: int = 0) -> int:
-    """Of these caches what names in use and nodes of files in memory may hold: whoever may make files in memory
-    (tmpfs), or sockets, has as many as it likes."""
+    """Of these caches what names in use, files that are kept without one, and nodes of files in memory may hold:
+    whoever may make files in memory (tmpfs), or sockets, has as many as it likes."""
     return min(reclaimable_bytes, dentries * _DENTRY_BYTES + nodes * _INDEX_NODE_BYTES)
 
 
@@ -374,20 +389,21 @@ def _memory(found: re.Match[bytes], text: bytes, counts: tuple[bytes, ...]) -> M
     listed, cache = inactive_anon + active_anon + unevictable, inactive_file + active_file
     if listed + cache > _LARGEST:
         raise ValueError(f"{listed} and {cache} are beyond any memory in {_shown(text)}")
-    anonymous, shared, files, swapped = (_field(text, key) if _has(text, key) else 0 for key in counts)
-    lazy = _given_up(anonymous + shared - listed, cache, files - shared - swapped)
+    shared, files, swapped = (_field(text, key) if _has(text, key) else 0 for key in counts)
+    lazy = _given_up(cache, files - shared - swapped) if all(_has(text, key) for key in counts[:2]) else 0
     return listed + lazy, cache - lazy
 
 
-def _given_up(unlisted: int, cache: int, files: int) -> int:
+def _given_up(cache: int, files: int) -> int:
     """Anonymous memory that its owner gave up (MADV_FREE) stands among the file pages until the kernel wants it, also
     where the owner has written it again, and cannot be told from that: it is in use.
 
-    So much more is anonymous than stands in the lists of its kind, and so much more is in the lists of files than there
-    are pages of files. Pages of files that are locked in memory take as much off both, and a device's memory is in no
-    list.
+    So much more is in the lists of files than there are pages of files. What is in no list of files takes as much off:
+    pages of files that are locked, which count by themselves, so that half of such memory may hide. The lists of
+    anonymous memory tell no more: what was read back beside a page that was wanted, and rests of large pages of which
+    most was freed, are there and nobody's.
     """
-    return max(min(unlisted, cache - max(files, 0)), 0)
+    return max(cache - max(files, 0), 0)
 
 
 def _kibibytes(text: bytes, key: bytes) -> int:

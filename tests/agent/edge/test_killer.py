@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ HEADLESS = (
     "ctypes.CDLL(None).syscall(60, 0)"
 )
 """Its first thread ends, by exit(2) of x86_64."""
+_CLONE3 = 435
 HIERARCHIES = {"v1": (1, ROOT / "memory", ROOT), "v2": (2, ROOT / "unified", ROOT / "unified")}
 
 needs_cgroups = pytest.mark.skipif(
@@ -143,6 +146,41 @@ def test_a_process_whose_first_thread_has_ended(tree: Tree) -> None:
     assert tree.killer.processes(tree.pod("besteffort/poda")) == {headless.pid}
     assert tree.killer(tree.pod("besteffort/poda")) == 1
     assert headless.wait(20) == -9 and tree.killer.processes(tree.pod("besteffort/poda")) == set()
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_a_number_that_is_another_s_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod's process ends between being read and being killed, and somebody else's has its number."""
+    tree = Tree(*HIERARCHIES["v1"])
+    ended, other, judged = tree.start("besteffort/poda/c"), list[int](), Killer._is_kernel_thread
+
+    def meanwhile(killer: Killer, process: int) -> bool:
+        if process == ended.pid and not other:
+            ended.kill()
+            ended.wait()
+            other.append(started_as(process))
+        return judged(killer, process)
+
+    monkeypatch.setattr(Killer, "_is_kernel_thread", meanwhile)
+    try:
+        assert tree.killer(tree.pod("besteffort/poda")) == 0
+        assert other == [ended.pid] and os.waitpid(ended.pid, os.WNOHANG) == (0, 0), "it lives"
+    finally:
+        for process in other:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        tree.remove()
+
+
+def started_as(process: int) -> int:
+    """A process of that number, in our own cgroup: clone3(2) as fork(2), with set_tid."""
+    numbers = (ctypes.c_int32 * 1)(process)
+    wanted = (ctypes.c_uint64 * 10)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(numbers), 1)
+    made = int(ctypes.PyDLL(None).syscall(_CLONE3, wanted, ctypes.sizeof(wanted)))
+    if made == 0:
+        os.execv("/bin/sleep", ["sleep", "600"])
+    return made
 
 
 @needs_cgroups

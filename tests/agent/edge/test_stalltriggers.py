@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +65,29 @@ def test_without_room_to_wait_it_is_tried_again(tmp_path: Path) -> None:
         tries.append(triggers.unreadable)
     assert tries == [2, 4, 6] and triggers.mechanisms() == ()
     triggers.close()
+
+
+def test_the_brake_waits_for_no_trigger_to_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes long for each, and online pods may change who is watched: they are heard no more at once, and
+    closed in time. A pipe stands for a pressure file, since it can be waited for."""
+    pods = tuple(f"/kubepods/pod{number}" for number in range(3))
+    for pod in pods:
+        (tmp_path / pod.lstrip("/")).mkdir(parents=True)
+        os.mkfifo(tmp_path / pod.lstrip("/") / "cpu.pressure")
+    triggers, epoll, close = StallTriggers(tmp_path, Layout("/kubepods", 2), tmp_path), select.epoll(), os.close
+    triggers.place(Watch(online=pods), epoll)
+    may_end, closed = threading.Event(), list[int]()
+
+    def slow(descriptor: int) -> None:
+        assert threading.current_thread() is not threading.main_thread() and may_end.wait(20)
+        close(descriptor)
+        closed.append(descriptor)
+
+    monkeypatch.setattr("agent.edge.stalltriggers.os.close", slow)
+    triggers.place(Watch(online=pods[:1]), epoll)
+    assert not closed and [each.cgroups for each in triggers.mechanisms()] == [1]
+    may_end.set()
+    triggers.close()
+    assert len(closed) == 3
+    monkeypatch.undo()
+    epoll.close()

@@ -51,6 +51,21 @@ def test_the_highest_is_told_and_all_are_written(tree: Tree) -> None:
     assert tree.scores.read(str(tree.cgroup)) == b"-500"
 
 
+def test_a_number_that_is_another_s_by_now(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of the cgroup ends as its score is looked at, and one elsewhere is given its number."""
+    tree.run(10, "0")
+    tree.run(11, "0")
+    look = ProcessScores._score
+
+    def meanwhile(scores: ProcessScores, process: str) -> bytes | None:
+        (tree.cgroup / "cgroup.procs").write_text("11\n")
+        return look(scores, process)
+
+    monkeypatch.setattr(ProcessScores, "_score", meanwhile)
+    tree.scores.write(str(tree.cgroup), "700")
+    assert tree.said() == {"10": "0", "11": "700"}
+
+
 def test_without_processes_there_is_no_file(tree: Tree, tmp_path: Path) -> None:
     for cgroup in (tree.cgroup, tmp_path / "nowhere"):
         with pytest.raises(FileNotFoundError):

@@ -54,6 +54,20 @@ def test_names_in_use_come_on_top(tmp_path: Path) -> None:
     caches.close()
 
 
+@pytest.mark.parametrize(
+    ("inodes", "names"), [("17 0 0 0 0 0 0", 12), ("17 1 0 0 0 0 0", 11), ("15 0 0 0 0 0 0", 10), ("9 0 0 0 0 0 0", 10)]
+)
+def test_files_that_are_kept_without_a_name_come_on_top(tmp_path: Path, inodes: str, names: int) -> None:
+    """Of 20 names ten are in use, and five tell that there is no such file."""
+    folder = tmp_path / "sys/fs"
+    folder.mkdir(parents=True)
+    (folder / "dentry-state").write_text("20 10 45 0 5 0\n")
+    (folder / "inode-state").write_text(f"{inodes}\n")
+    caches = PinnedCaches(tmp_path, tmp_path)
+    assert caches.read(SHARED) == names * 1408
+    caches.close()
+
+
 def test_a_meminfo_that_cannot_be_understood(tmp_path: Path) -> None:
     """Is told to whoever read it."""
     with pytest.raises(ValueError, match="SReclaimable"):

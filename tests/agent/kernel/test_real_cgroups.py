@@ -38,6 +38,18 @@ SPIN = "held = b'x' * (32 << 20)\nwhile True: pass"
 POD = "burstable/poda"
 SHARED = Path("/dev/shm")
 LINKS = 100_000
+WATCHES = 20_000
+WATCHED = """
+import ctypes, os, sys
+input()
+os.chdir(sys.argv[1])
+kernel, names = ctypes.CDLL(None), [str(number) for number in range(int(sys.argv[2]))]
+watching = kernel.inotify_init1(0)
+for name in names:
+    os.close(os.open(name, os.O_CREAT))
+print(all(kernel.inotify_add_watch(watching, name.encode(), 2) > 0 for name in names), flush=True)
+input()
+"""
 ALONE, APART = 32_768, 47
 """Pages, each so many bits of its offset from the next: five nodes of its own, at least."""
 GIVEN_UP_BYTES = 256 << 20
@@ -218,6 +230,32 @@ def test_names_of_files_in_memory_cannot_be_dropped() -> None:
     finally:
         shutil.rmtree(folder)
         reader.close()
+
+
+def test_files_that_are_watched_are_kept_without_their_names(tree: Tree, tmp_path: Path) -> None:
+    """On a disk a file keeps some 1,100 bytes, which the kernel counts as available, for as long as somebody watches
+    it (inotify): its name goes once the kernel wants memory, here that of a pod at its limit."""
+    tree.mkdir(POD)
+    group, reader = ROOT / "memory" / tree.layout.root.lstrip("/") / POD, HostReader(Path("/proc"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WATCHED, str(tmp_path), str(WATCHES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    tree.processes.append(process)
+    (group / "cgroup.procs").write_text(str(process.pid))
+    before = reader.sample()
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"True\n", "inotify_add_watch"
+
+    def grown() -> int:
+        (group / "memory.force_empty").write_text("0")
+        after = reader.sample()
+        assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
+        return after.pinned_bytes - before.pinned_bytes
+
+    assert eventually(lambda: grown() > WATCHES * 1000)
+    reader.close()
 
 
 def test_nodes_by_which_pages_of_files_in_memory_are_found_cannot_be_dropped() -> None:
