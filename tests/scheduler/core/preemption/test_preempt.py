@@ -297,6 +297,32 @@ def test_what_is_on_its_way_out_is_waited_for() -> None:
     assert isinstance(outcome, PreemptionPlan) and outcome.eviction.placements[0].node == "n1"
 
 
+@pytest.mark.parametrize(
+    ("left", "grace", "below_prod", "goes"),
+    [
+        (20, 30, False, []),
+        (250, 30, False, ["b"]),
+        (250, 280, False, []),
+        (250, 30, True, []),
+    ],
+    ids=["it ends soon", "it takes long", "the other one would take longer", "batch work waits"],
+)
+def test_an_online_pod_waits_for_nobody_who_takes_long_to_end(
+    left: float, grace: float, below_prod: bool, goes: list[str]
+) -> None:
+    """How long a pod takes to end is the word of whoever made it, and deletes it."""
+    bands = {"below_prod": below_prod}
+    ending = resident("a", "n1", deleting=True, ends_seconds=NOW + left, **bands)
+    arena = Arena(TWO, [ending, resident("b", "n2", grace_seconds=grace, **bands)])
+    assert victims(arena.ask([waiting(**bands)])) == goes
+
+
+def test_an_online_pod_waits_where_nobody_else_may_go() -> None:
+    ending = resident("a", "n1", deleting=True, ends_seconds=NOW + 250)
+    outcome = Arena(TWO, [ending, resident("b", "n2", priority=200)]).ask([waiting()])
+    assert isinstance(outcome, PreemptionPlan) and outcome.eviction.placements[0].node == "n1"
+
+
 def test_no_second_round_while_victims_terminate() -> None:
     """Somebody evicted for it is still there, on the node that is kept for it."""
     arena = Arena(TWO, [resident("a", "n1", deleting=True, disrupted=True), resident("b", "n2")])
