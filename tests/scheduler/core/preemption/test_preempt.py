@@ -289,6 +289,16 @@ def test_members_of_two_sizes() -> None:
     assert isinstance(outcome, PreemptionPlan) and len(outcome.eviction.victims) == 2
 
 
+def test_of_a_gang_those_go_first_whose_room_is_wanted() -> None:
+    """The others of thousands take the API server seconds."""
+    gang_of_four = [resident(name, f"n{number}", group="g") for number, name in enumerate("abcd")]
+    arena = Arena([node(f"n{number}", labels={"host": f"n{number}"}) for number in range(4)], gang_of_four)
+    outcome = arena.ask([waiting(node_selector={"host": "n2"})])
+    assert isinstance(outcome, PreemptionPlan)
+    first = outcome.eviction.victims[0]
+    assert (first.pod_key, first.node, len(outcome.eviction.victims)) == ("default/c", "n2", 4)
+
+
 def test_what_is_on_its_way_out_is_waited_for() -> None:
     """A deleting pod's room is coming: nominated, and nobody evicted."""
     arena = Arena(TWO, [resident("a", "n1", deleting=True), resident("b", "n2")])
