@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
+from kube.fair_slots import FairSlots
 from model.fault import KubernetesFault
 from model.report import PreemptionNotice
 from model.workload import GangTimes, WorkloadId
@@ -45,7 +46,7 @@ from scheduler.steps.turn import (
 
 log = structlog.get_logger()
 
-_BINDINGS_FIRST_SECONDS = 1.0
+_BINDINGS_FIRST_SECONDS = 0.25
 """How long deciding waits for bindings: much less than anything else that happens by the clock."""
 
 
@@ -100,10 +101,12 @@ class Publisher:
         self._meter = meter
         self._clock = clock
         self._backoff = settings.backoff
-        self._bind_slots = asyncio.Semaphore(settings.concurrent_binds)
+        self._bind_slots = FairSlots(settings.concurrent_binds)
         self._most_bindings, self._bindings, self._fewer = settings.concurrent_binds, 0, asyncio.Event()
         self._draining, self._drained, self._uncertain = False, asyncio.Event(), set[str]()
-        self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
+        self._write_slots = FairSlots(settings.concurrent_writes)
+        self._evict_slots = FairSlots(settings.concurrent_writes)
+        self._writing: dict[str, asyncio.Task[None]] = {}
         self._condition_tasks: dict[str, asyncio.Task[None]] = {}
         self._undated: set[str] = set()
         self._nominated: dict[str, str] = {}
@@ -184,7 +187,7 @@ class Publisher:
     async def _admit(self, write: WorkloadAdmissionWrite, enqueue: Callable[[facts.Fact], None]) -> None:
         """Its own status is the durable word; where that is not written, or it is not known, it waits again."""
         try:
-            async with self._write_slots:
+            async with self._write_slots.taken(("job", write.workload.namespace)):
                 await self.led()
                 await self._writer.admit(write.workload, write.admission)
         except KubernetesFault as fault:
@@ -227,7 +230,7 @@ class Publisher:
             if not notice.withdrawn and self._clock() >= notice.told.deadline_seconds:
                 break
             try:
-                async with self._write_slots:
+                async with self._write_slots.taken(("notice", notice.told.by)):
                     await self.led()
                     if notice.withdrawn:
                         await writer.hide(notice.pod, notice.told)
@@ -248,7 +251,7 @@ class Publisher:
         failures, uid = 0, eviction.pod.uid
         while self._evictions.get(uid) is eviction:
             try:
-                async with self._write_slots:
+                async with self._evict_slots.taken(eviction.message):
                     await self.led()
                     required = failures < _CONDITION_ATTEMPTS
                     await self._evictor.evict(
@@ -304,15 +307,18 @@ class Publisher:
     async def _bind(
         self, batch: BindingBatch, bind: Bind, course: _Course, enqueue: Callable[[facts.Fact], None]
     ) -> None:
-        """A condition still on its way to the pod is waited for: written after the binding it would be untrue."""
+        """A condition on its way to the pod is waited for: written after the binding it would be untrue. One that still
+        waits for its turn, behind thousands maybe, is dropped.
+        """
         uid = bind.pod.uid
-        write = self._condition_tasks.pop(uid, None)
-        if write is not None:
-            await asyncio.wait([write])
+        if self._condition_tasks.pop(uid, None) is not None:
+            write = self._writing.get(uid)
+            if write is not None:
+                await asyncio.wait([write])
             self._undated.discard(uid)
             self._nominated.pop(uid, None)
         try:
-            async with self._bind_slots:
+            async with self._bind_slots.taken(bind.pod.namespace):
                 if self._comes_back(batch, course):
                     enqueue(facts.BindingReleased(batch.subject, uid))
                     return
@@ -354,7 +360,7 @@ class Publisher:
     async def _repeated(self, bind: Bind) -> KubernetesFault | None:
         """What became of one more attempt, None where it was made."""
         try:
-            async with self._bind_slots:
+            async with self._bind_slots.taken(bind.pod.namespace):
                 await self.led()
                 await self._binder.bind(bind.placement)
         except KubernetesFault as fault:
@@ -380,10 +386,11 @@ class Publisher:
         if before is not None:
             await asyncio.wait([before])
         mine = asyncio.current_task()
-        async with self._write_slots:
+        async with self._write_slots.taken(("pod", write.pod.namespace)):
             await self.led()
-            if self._condition_tasks.get(write.pod.uid) is not mine:
+            if mine is None or self._condition_tasks.get(write.pod.uid) is not mine:
                 return
+            self._writing[write.pod.uid] = mine
             try:
                 first, nominated = write.pod.uid in self._undated, self._nominated.get(write.pod.uid)
                 await self._writer.unscheduled(write.pod, write.message, first=first, nominated=nominated)
@@ -393,6 +400,7 @@ class Publisher:
                     log.warning("condition not written", pod=write.pod.key, error=str(fault))
                     enqueue(facts.PodConditionFailed(write.pod.uid))
             finally:
+                del self._writing[write.pod.uid]
                 if self._condition_tasks.get(write.pod.uid) is mine:
                     del self._condition_tasks[write.pod.uid]
                     self._undated.discard(write.pod.uid)
@@ -402,7 +410,7 @@ class Publisher:
         """A PodGroup's newest status, again until it stands; one that a newer overtook is never sent."""
         failures, logged = 0, ""
         while key in self._statuses:
-            async with self._write_slots:
+            async with self._write_slots.taken(("gang", key.partition("/")[0])):
                 await self.led()
                 write = self._statuses[key]
                 problem = await self._status_problem(write)
@@ -420,7 +428,7 @@ class Publisher:
         failures = 0
         while self._conditions.get(condition.key) is condition:
             try:
-                async with self._write_slots:
+                async with self._write_slots.taken(("gang", condition.gang.namespace)):
                     await self.led()
                     await self._writer.group_condition(condition.gang, condition.condition)
                 break

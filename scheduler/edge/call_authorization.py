@@ -19,6 +19,10 @@ log = structlog.get_logger()
 _OPEN = "/grpc.health.v1.Health/Check"
 """What a probe asks without a token; Watch would let anybody hold a call for as long as it likes."""
 _PROBE_SECONDS = 5.0
+_REFLECTION = "/grpc.reflection."
+"""Open to any known token, so it may not be held either: all calls that are open keep agents from their links."""
+_REFLECTION_SECONDS = 10.0
+"""grpcurl is through in less than one."""
 
 
 class _Refusal(NamedTuple):
@@ -43,6 +47,8 @@ class CallAuthorization(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         if details.method == _OPEN:
             return _hurried(handler)
         refusal = await self._refusal(details.method, bearer(details.invocation_metadata))
+        if refusal is None and details.method.startswith(_REFLECTION):
+            return _brief(handler)
         return handler if refusal is None else _refusing(handler, refusal, lambda peer: self._tell(peer, refusal))
 
     async def _refusal(self, method: str, token: str) -> _Refusal | None:
@@ -94,3 +100,18 @@ def _hurried(handler: Any) -> Any:
         return await handler.unary_unary(request, context)
 
     return grpc.stream_unary_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
+
+
+def _brief(handler: Any) -> Any:
+    """A stream both ways that ends after a while, whatever its peer says."""
+
+    async def answer(requests: Any, context: Any) -> Any:
+        try:
+            async with asyncio.timeout(_REFLECTION_SECONDS):
+                async for response in handler.stream_stream(requests, context):
+                    yield response
+        except TimeoutError:
+            told = f"reflection is answered for {_REFLECTION_SECONDS:g} s; ask again"
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, told)
+
+    return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)

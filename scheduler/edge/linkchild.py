@@ -213,12 +213,10 @@ class LinkChild:
 
     def _say(self, more: ToLinkProcess) -> None:
         """Join what waits: the newest role, the newest costs of a node, the newest word on a pod."""
-        waiting = self._pending
-        self._pending = ToLinkProcess(
-            role=more.role or waiting.role,
-            costs=waiting.costs | more.costs,
-            notices=waiting.notices | more.notices,
-        )
+        if more.role is not None:
+            self._pending = msgspec.structs.replace(self._pending, role=more.role)
+        self._pending.costs.update(more.costs)
+        self._pending.notices.update(more.notices)
         self._wake.set()
 
     async def _write(self, frames: Frames[FromLinkProcess]) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from model.report import PreemptionNotice
 from scheduler.ports import Clock
 
+_SLACK = 1_024
+"""So many notices that are over are carried along."""
+
 
 class NoticeBoard:
     """Kept on both sides of the link process, so that neither a new stream nor a new process loses one."""
@@ -14,10 +17,14 @@ class NoticeBoard:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[str, dict[str, PreemptionNotice]] = {}
+        self._put = 0
+        self._most = _SLACK
 
     def put(self, node: str, notice: PreemptionNotice) -> None:
         """The newest notice of a pod counts."""
-        self._forget_old()
+        self._put += 1
+        if self._put > self._most:
+            self._forget_old()
         self._open.setdefault(node, {})[notice.pod_uid] = notice
 
     def remove(self, node: str, pod_uid: str) -> None:
@@ -46,3 +53,5 @@ class NoticeBoard:
                 self._open[node] = left
             else:
                 del self._open[node]
+        # Thousands are put there one after the other: to look at all of them each time would cost their square.
+        self._put, self._most = 0, _SLACK + sum(map(len, self._open.values()))

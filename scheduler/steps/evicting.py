@@ -53,6 +53,7 @@ class _Carried(msgspec.Struct):
     """`notified` are uids of victims that were told in the name of this plan, `seen` of those whose notice was seen on
     the pod since; `asked` is when (Unix seconds) each eviction was asked for, `settled` whose lost work is counted.
     `whole` are the Workloads of admitted jobs as which victims leave, `leaving` uids of pods and Workloads that were.
+    `asking` are the jobs of which some victim asks for notice.
     `pods` are the victims as the last step saw them; while they are the same, nothing is to be done `until` then.
     """
 
@@ -63,6 +64,7 @@ class _Carried(msgspec.Struct):
     asked: dict[str, float] = msgspec.field(default_factory=dict)
     settled: set[str] = msgspec.field(default_factory=set)
     whole: dict[str, NamedObject] = msgspec.field(default_factory=dict)
+    asking: frozenset[WorkloadId] = frozenset()
     leaving: set[str] = msgspec.field(default_factory=set)
     pods: list[Pod | None] = msgspec.field(default_factory=list)
     until: float | None = None
@@ -111,7 +113,8 @@ class Evictions:
             record = self._cache.pods.record(victim.uid)
             if record is not None and record.workload is not None and self._whole(record.workload):
                 whole[victim.uid] = record.workload
-        carried, self._keys = _Carried(Progress(plan), words, whole=whole), None
+        asking = frozenset(victim.subject for victim in plan.victims if victim.notice_seconds > 0)
+        carried, self._keys = _Carried(Progress(plan), words, whole=whole, asking=asking), None
         self._carried[key] = self.under_way.plans[id(carried)] = carried
 
     def step(self, key: WorkloadId, wanted: bool, policy: PreemptionPolicySettings, turn: Turn, now: float) -> bool:
@@ -270,12 +273,12 @@ class Evictions:
     def _settle(self, turn: Turn, carried: _Carried, victim: Victim, pod: Pod, now: float) -> float:
         """The victim's lost work in seconds, counted once."""
         lost = lost_seconds(pod.status.started_seconds, self._cache.saved.get(victim.uid), now)
-        if victim.uid not in carried.settled | self.under_way.settled:
+        if victim.uid not in carried.settled and victim.uid not in self.under_way.settled:
             carried.settled.add(victim.uid)
             self.under_way.settled.add(victim.uid)
             job, since = job_of(pod, victim.subject), carried.progress.since.get(victim.uid)
             unsaved = since is not None and self._cache.saved.get(victim.uid, 0.0) < since
-            asked = any(each.notice_seconds > 0 for each in _members(carried, victim.subject))
+            asked = victim.subject in carried.asking
             turn.lost.append(LostWork(victim.subject, job, victim.queue, lost, unsaved and asked))
             self._cache.work.lose(job, lost)
         return lost
@@ -315,10 +318,6 @@ def _late(carried: _Carried, asked: frozenset[str]) -> Iterator[EvictionPlan]:
     )
     if late:
         yield msgspec.structs.replace(carried.progress.plan, victims=late)
-
-
-def _members(carried: _Carried, subject: WorkloadId) -> Iterator[Victim]:
-    return (victim for victim in carried.progress.plan.victims if victim.subject == subject)
 
 
 def told_pods(cache: ClusterCache) -> dict[str, list[Charge]]:

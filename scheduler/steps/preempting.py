@@ -48,6 +48,7 @@ class Preempting:
         self._until: dict[WorkloadId, float] = {}
         self._evicted: dict[WorkloadId, float] = {}
         self._in_vain: frozenset[WorkloadId] = frozenset()
+        self._nodes: tuple[Claim | None, dict[str, str]] = (None, {})
 
     @property
     def under_way(self) -> UnderWay:
@@ -61,7 +62,11 @@ class Preempting:
     def node_of(self, uid: str, subject: WorkloadId) -> str:
         """The node on which room is kept for a pod, empty without one."""
         kept = self._nominations.get(subject)
-        return next((claimed.node for claimed in kept.pods if claimed.uid == uid), "") if kept else ""
+        if kept is None:
+            return ""
+        if self._nodes[0] is not kept:
+            self._nodes = kept, {claimed.uid: claimed.node for claimed in kept.pods}
+        return self._nodes[1].get(uid, "")
 
     def keeps(self, subject: WorkloadId) -> bool:
         """Whether room is kept for a workload by nomination."""

@@ -477,3 +477,94 @@ def test_no_status_is_written_before_its_mark() -> None:
         assert (list(writer.times), list(writer.statuses)) == (["train"], ["train"])
 
     dream(body())
+
+
+def many_conditions(count: int = 100) -> Turn:
+    """Of waiting pods of one namespace, which are all told something else at once."""
+    pods = [NamedObject("crowd", f"w{number}", f"w{number}") for number in range(count)]
+    return Turn(pod_conditions=[PodConditionWrite(pod, "waits") for pod in pods])
+
+
+def test_an_eviction_waits_for_no_condition() -> None:
+    """Whoever may make pods has thousands told at once; room for a service must not wait for that."""
+
+    async def body() -> None:
+        writer, evictor = SlowWriter(), FakeEvictor()
+        outlets = Outlets(FakeBinder(), writer, evictor, FakeAnnouncer())
+        publisher = Publisher(outlets, FakeMeter(), FakeClock(), SchedulerSettings())
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(many_conditions(), group, lambda fact: None)
+            await settled()
+            publisher.publish(Turn(evictions=[Eviction(POD, "Preempted", "for a service", "")]), group, print)
+            await settled()
+            assert list(evictor.evicted) == ["p1"]
+            writer.go.set()
+
+    asyncio.run(body())
+
+
+def test_evictions_for_one_wait_for_no_thousands_for_another() -> None:
+    async def body() -> None:
+        evictor = FakeEvictor()
+
+        class Slow(FakeEvictor):
+            async def evict(
+                self, pod: NamedObject, reason: str, message: str, *, require_condition: bool = True
+            ) -> None:
+                await asyncio.sleep(0)
+                await evictor.evict(pod, reason, message, require_condition=require_condition)
+
+        outlets = Outlets(FakeBinder(), FakeWriter(), Slow(), FakeAnnouncer())
+        publisher = Publisher(outlets, FakeMeter(), FakeClock(), SchedulerSettings())
+        crowd = [NamedObject("crowd", f"w{number}", f"w{number}") for number in range(100)]
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(Turn(evictions=[Eviction(pod, "P", "for a gang", "") for pod in crowd]), group, print)
+            publisher.publish(Turn(evictions=[Eviction(POD, "P", "for a service", "")]), group, print)
+        order = list(evictor.evicted)
+        assert (len(order), order.index("p1") < 30) == (101, True)
+
+    asyncio.run(body())
+
+
+def test_a_binding_waits_for_no_condition_that_waits_for_its_turn() -> None:
+    """Its own stands behind those of a crowd, and is dropped."""
+
+    async def body() -> None:
+        writer, binder = SlowWriter(), FakeBinder()
+        publisher = publisher_of(binder, writer, SchedulerSettings())
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(many_conditions(), group, lambda fact: None)
+            await settled()
+            publisher.publish(Turn(pod_conditions=[PodConditionWrite(POD, "waits, too")]), group, print)
+            await settled()
+            publisher.publish(Turn(batches=[batch()]), group, lambda fact: None)
+            await settled()
+            assert binder.assigned == {"p1": "n1"}
+            writer.go.set()
+        assert "p1" not in writer.conditions
+
+    asyncio.run(body())
+
+
+def test_bindings_of_a_large_gang_hold_up_nobody_else() -> None:
+    """Namespaces have their turn one after the other."""
+
+    async def body() -> None:
+        order = list[str]()
+
+        class Noting(FakeBinder):
+            async def bind(self, placement: Placement) -> None:
+                order.append(placement.pod_key)
+                await asyncio.sleep(0)
+
+        publisher = publisher_of(Noting(), FakeWriter(), SchedulerSettings(concurrent_binds=2))
+        pods = [NamedObject("crowd", f"w{number}", f"w{number}") for number in range(100)]
+        binds = tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods)
+        async with asyncio.TaskGroup() as group:
+            gang = BindingBatch(WorkloadId.gang("crowd/gang"), True, binds)
+            publisher.publish(Turn(batches=[gang]), group, lambda fact: None)
+            await asyncio.sleep(0)
+            publisher.publish(Turn(batches=[batch()]), group, lambda fact: None)
+        assert (len(order), order.index("default/p1") < 10) == (101, True)
+
+    asyncio.run(body())

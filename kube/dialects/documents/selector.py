@@ -44,6 +44,11 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     match_labels: dict[str, str] | None = None
     match_expressions: list[MatchExpression] | None = None
 
+    @property
+    def parts(self) -> int:
+        """How many keys and values it has."""
+        return len(self.match_labels or ()) + sum(1 + len(each.values or ()) for each in self.match_expressions or ())
+
     def in_model(self) -> selector.Selector:
         """matchLabels first, by key."""
         equal = (one_of(key, value) for key, value in sorted((self.match_labels or {}).items()))

@@ -40,6 +40,8 @@ __all__ = [
 
 _NODE_TERMS = 32
 """So many terms about nodes cost as much as one about pods."""
+_DOMAINS = 512
+"""Asks of a gang of unlike members that wants to be together: a turn tries one or two of these."""
 _STRICTNESS = (PreemptionPolicy.NEVER, PreemptionPolicy.LOWER, PreemptionPolicy.ALWAYS)
 
 
@@ -88,11 +90,13 @@ class Candidate(msgspec.Struct, frozen=True):
     def asks(self) -> int:
         """How often filters are asked to place all: once a class, once a member for each of its terms about pods.
 
-        Terms about nodes are read once a class, and cost less.
+        Terms about nodes are read once a class, and cost less. Where unlike members want one domain each of hundreds
+        may be tried.
         """
         sets = zip(self.classes, self.workload.pod_sets, strict=False)  # a broken candidate is set aside elsewhere
         about_pods = sum(_terms(pod_class) * pods.count or 1 for pod_class, pods in sets)
-        return about_pods + sum(map(_node_terms, self.classes)) // _NODE_TERMS
+        domains = _DOMAINS if self.workload.topology and about_pods > 1 else 0
+        return about_pods + domains + sum(map(_node_terms, self.classes)) // _NODE_TERMS
 
     @property
     def uids(self) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ import numpy as np
 
 from model.reason import Reason
 from model.workload import TopologyLevel, WorkloadId
+from scheduler.core.filters import fit
 from scheduler.core.filters.fit import FitReport, Refused
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.attempt import MemberGroups, Misfit, Placed, attempt, misfit
 from scheduler.core.placement.domains import Domains, TopologyDomains
 from scheduler.core.placement.fill import FillOptions, Group
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
-from scheduler.core.snapshot.snapshot import Amounts
+from scheduler.core.snapshot.snapshot import Amounts, Mask
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
 _SHOWN_KEY = 63 + 1 + 253
@@ -27,8 +28,10 @@ _SHOWN_KEY = 63 + 1 + 253
 
 _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
-_GROUPS_TRIED, _LEAST_TRIES = 2048, 8
-"""Groups of unlike members that are tried in all domains together; at least so many domains are."""
+_GROUPS_TRIED, _LEAST_TRIES = 256, 8
+"""Groups of unlike members that are tried in all domains together; at least so many domains are. Whoever makes a gang
+may make it so that it fits none of them: 300 domains took 0.05 s each time it was placed.
+"""
 
 
 def place_by_topology(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions) -> Placed | Misfit:
@@ -98,7 +101,7 @@ def _ranked(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOpti
     needed, pending = sum(member_groups.needs.values()), member_groups.candidate.pending
     whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(member_groups.groups)])
     total = np.minimum(slots.sum(axis=0), pending)
-    fitting = np.flatnonzero(total >= max(needed, 1))
+    fitting = np.flatnonzero((total >= max(needed, 1)) & _enough(working, member_groups, how, at))
     if at.required and at.members.any():
         fitting = fitting[at.members[fitting] == at.members.max()]
     order = np.lexsort((fitting, slots.sum(axis=0)[fitting], -total[fitting], ~whole[fitting], -at.members[fitting]))
@@ -107,6 +110,19 @@ def _ranked(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOpti
         max(_LEAST_TRIES, _GROUPS_TRIED // len(member_groups.groups)),
     )
     return iter(fitting[order][:tries].tolist())
+
+
+def _enough(working: WorkingSnapshot, member_groups: MemberGroups, how: FillOptions, at: _At) -> Mask:
+    """Domains that have as much as all members ask for together; each size by itself may seem to fit."""
+    codes, domains = at.topology_domains.domains.codes[at.depth], at.topology_domains.domains
+    found = np.full(len(domains.names[at.depth]), True)
+    if len(member_groups.groups) == 1 or member_groups.elastic:
+        return found
+    asked = np.sum([fit.use(working.snapshot, group.pod_class) * len(group.uids) for group in member_groups.groups], 0)
+    free = np.minimum(working.free_for(how.requester).clip(min=0), asked)
+    for column in np.flatnonzero(asked).tolist():
+        found &= domains.sums(free[:, column], at.depth, codes) >= asked[column]
+    return found
 
 
 def _inside(topology_domains: TopologyDomains, depth: int, code: int, how: FillOptions) -> FillOptions:

@@ -22,12 +22,23 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts, Preem
 from scheduler.core.preemption.legal import LegalVictims
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of, prospects_of
+from scheduler.core.preemption.problem import (
+    PreemptionProblem,
+    domains,
+    problem_of,
+    prospects_of,
+    remaining_seconds,
+)
+from scheduler.core.preemption.progress import notice_seconds
 from scheduler.core.preemption.quota_victims import QuotaVictims
 from scheduler.core.snapshot.snapshot import Amounts
 
 _DOMAINS = 8
 """Domains whose victims are worked out in full; they are those that look cheapest."""
+_USUAL_GRACE_SECONDS = 30.0
+"""Kubernetes' own. Online workloads wait no longer for what ends by itself, where evictions make room sooner: how long
+a pod takes to end is the word of whoever made it.
+"""
 
 
 def preempt(
@@ -42,7 +53,43 @@ def preempt(
     refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:
         return refusal
-    prospects = prospects_of(residents, candidate, facts, (policy, now))
+    asked = (working, candidate, residents, facts, policy, now)
+    return (_sooner(*asked) if candidate.online else None) or _found(*asked)
+
+
+def _sooner(
+    working: WorkingSnapshot,
+    candidate: Candidate,
+    residents: Residents,
+    facts: PreemptionFacts,
+    policy: PreemptionPolicySettings,
+    now: float,
+) -> PreemptionPlan | None:
+    """A plan that waits for nobody who takes long to end, where there are such and it makes room before they do."""
+    prospects = prospects_of(residents, candidate, facts, (policy, now), _USUAL_GRACE_SECONDS)
+    if not len(prospects.late):
+        return None
+    found = _found(working, candidate, residents, facts, policy, now, _USUAL_GRACE_SECONDS)
+    if not isinstance(found, PreemptionPlan):
+        return None
+    victims = found.eviction.victims
+    pods = [residents.pods[residents.slot_of[victim.uid]] for victim in victims if victim.uid in residents.slot_of]
+    longest = max((pod.spec.grace_seconds for pod in pods if pod is not None), default=0.0)
+    last = max(remaining_seconds(residents, slot, now) for slot in prospects.late.tolist())
+    return found if longest + notice_seconds(victims, policy) < last else None
+
+
+def _found(
+    working: WorkingSnapshot,
+    candidate: Candidate,
+    residents: Residents,
+    facts: PreemptionFacts,
+    policy: PreemptionPolicySettings,
+    now: float,
+    longest_wait_seconds: float = float("inf"),
+) -> PreemptionPlan | NoPreemption:
+    """With those who go by themselves, but later than that, as if they stayed."""
+    prospects = prospects_of(residents, candidate, facts, (policy, now), longest_wait_seconds)
     if prospects.none:
         return _nobody(prospects.legal)
     found = _plan(working, candidate, facts, problem_of(working, candidate, residents, facts, prospects), policy)
@@ -51,7 +98,7 @@ def preempt(
     if facts.queues is None or not facts.queues.governed or not prospects.legal.reclaims:
         return found
     trimmed = msgspec.structs.replace(facts, trimmed=True)
-    prospects = prospects_of(residents, candidate, trimmed, (policy, now))
+    prospects = prospects_of(residents, candidate, trimmed, (policy, now), longest_wait_seconds)
     return _plan(working, candidate, trimmed, problem_of(working, candidate, residents, trimmed, prospects), policy)
 
 

@@ -48,11 +48,15 @@ class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
 
 
 class Prospects(msgspec.Struct, frozen=True, eq=False):
-    """Who may be evicted for a preemptor, and the slots of those who go by themselves in time, at Unix time `now`."""
+    """Who may be evicted for a preemptor, and the slots of those who go by themselves in time, at Unix time `now`.
+
+    `late` are those of others who do, too, but so much later that they are not counted on.
+    """
 
     legal: LegalVictims
     terminating: Amounts
     now: float
+    late: Amounts
 
     @property
     def none(self) -> bool:
@@ -61,13 +65,25 @@ class Prospects(msgspec.Struct, frozen=True, eq=False):
 
 
 def prospects_of(
-    residents: Residents, candidate: Candidate, facts: PreemptionFacts, limits: tuple[PreemptionPolicySettings, float]
+    residents: Residents,
+    candidate: Candidate,
+    facts: PreemptionFacts,
+    limits: tuple[PreemptionPolicySettings, float],
+    longest_wait_seconds: float = float("inf"),
 ) -> Prospects:
-    """`limits` are the settings and the time."""
+    """`limits` are settings and time; who goes by itself later than `longest_wait_seconds` counts as staying."""
     policy, now = limits
     legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
     deleting = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0)
-    return Prospects(legal, np.flatnonzero(deleting & ~overdue(residents, policy, now)), now)
+    going = np.flatnonzero(deleting & ~overdue(residents, policy, now))
+    late = np.array([remaining_seconds(residents, slot, now) > longest_wait_seconds for slot in going.tolist()], bool)
+    return Prospects(legal, going[~late], now, going[late])
+
+
+def remaining_seconds(residents: Residents, slot: int, now: float) -> float:
+    """How long a pod that is being deleted may take yet; 0 where that is not known."""
+    pod = residents.pods[slot]
+    return pod.ends_seconds - now if pod is not None and pod.ends_seconds > 0 else 0.0
 
 
 def problem_of(

@@ -144,6 +144,21 @@ def test_who_never_sends_a_head_is_cut_off() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(("lines", "size"), [(40, 3_000), (1, 5_000)], ids=["many", "long"])
+def test_a_long_head_is_refused_before_it_ends(lines: int, size: int) -> None:
+    """Whoever reaches the port fills no memory by heads that never end."""
+
+    async def scene(server: ReviewServer, session: aiohttp.ClientSession) -> None:
+        reader, writer = await opened(server)
+        writer.write(b"POST /x HTTP/1.1\r\n" + b"".join(b"x: " + b"y" * size + b"\r\n" for _ in range(lines)))
+        async with asyncio.timeout(3):
+            assert (await reader.readline()).startswith(b"HTTP/1.0 400")
+        writer.close()
+        assert await post(session, Authorization="Bearer " + "t" * 3_000) == (200, b"{}")
+
+    play(scene, WebhookLimits(request_seconds=20, connections=4))
+
+
 def test_who_never_ends_a_body_is_told_so() -> None:
     """408, and the connection ends."""
 

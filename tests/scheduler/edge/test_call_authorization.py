@@ -20,6 +20,7 @@ from reviews_fake import AUDIENCE, FakeCluster
 from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import LocalAuthority
+from scheduler.edge import call_authorization
 from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.link.callers import ReviewedCallers
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
@@ -188,5 +189,23 @@ def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:
                     with pytest.raises(grpc.aio.AioRpcError) as error:
                         await anext(answers)
                     assert error.value.code() is code
+
+    play(working)
+
+
+def test_reflection_holds_no_call_for_long(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any account's token opens it, and agents have no link while all calls are open."""
+    monkeypatch.setattr(call_authorization, "_REFLECTION_SECONDS", 0.3, raising=False)
+
+    async def working(served: Served, authority: LocalAuthority) -> None:
+        async with served.channel(authority) as channel:
+            asking = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+                metadata=(("authorization", "Bearer other-token"),)
+            )
+            await asking.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+            assert (await asking.read()).list_services_response.service
+            async with asyncio.timeout(5):
+                assert await asking.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert (await gangs(channel, "lister-token")).gangs
 
     play(working)

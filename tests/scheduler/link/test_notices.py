@@ -26,8 +26,25 @@ def test_a_notice_stands_until_its_deadline() -> None:
     assert [(node, each.pod_uid) for node, each in board.all()] == [("a", "u1"), ("b", "u2")]
     clock.now = 110.0
     assert (board.of("a"), board.of("b")) == ((), (notice("u2"),))
-    board.put("b", notice("u3"))
+    for number in range(1_100):
+        board.put("b", notice(f"v{number}"))
     assert "a" not in board._open
+
+
+def test_thousands_are_put_without_a_look_at_all_of_them_each_time() -> None:
+    """Whoever may make a gang chooses how many of its members ask to be told."""
+    clock = Clock()
+    board, asked = NoticeBoard(clock), 0
+
+    def counting() -> float:
+        nonlocal asked
+        asked += 1
+        return clock.now
+
+    board._clock = counting
+    for number in range(10_000):
+        board.put(f"n{number % 100}", notice(f"u{number}"))
+    assert (asked < 50, sum(1 for _ in board.all())) == (True, 10_000)
 
 
 def test_the_newest_counts_and_the_spared_are_not_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -334,3 +335,28 @@ def test_a_queue_that_is_opened_again_keeps_its_pods() -> None:
     assert (world.notices.shown, world.courier.told) == ({}, {})
     world.turn(after=200.0)
     assert world.evictor.evicted == {}
+
+
+class Counted(tuple[Victim, ...]):
+    """Counts how often somebody begins to go through it."""
+
+    begun = 0
+
+    def __iter__(self) -> Iterator[Victim]:
+        Counted.begun += 1
+        return super().__iter__()
+
+
+def test_all_victims_are_gone_through_a_few_times_however_many_they_are() -> None:
+    """A gang of thousands that asks for no notice: once for each of them would take seconds."""
+    world, number = World(), 50
+    pods = [raw_pod(f"v{index}", group="many", node_name="n0", phase="Running") for index in range(number)]
+    world.see(raw_node("n0", batch_cpu="100000"), raw_group("many", number), *pods)
+    world.turn()
+    gang = WorkloadId.gang("default/many")
+    victims = Counted(Victim(f"default/v{index}", f"uid-v{index}", "n0", gang) for index in range(number))
+    evictions, key, turn = Evictions(world.cache), WorkloadId.pod("default/p"), Turn()
+    evictions.begin(key, EvictionPlan(key, "", victims, ()), EvictionWords("P", "p", lambda _: "", lambda _: ""))
+    Counted.begun = 0
+    evictions.step(key, True, PreemptionPolicySettings(), turn, world.clock())
+    assert (len(turn.evictions), Counted.begun < 20) == (number, True)

@@ -498,6 +498,21 @@ def test_disruption_budget() -> None:
 
 
 @pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {f"k{number}": "v" for number in range(1_001)}},
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": [str(number) for number in range(1_000)]}]},
+    ],
+    ids=["labels", "values"],
+)
+def test_a_budget_of_thousands_of_keys_or_values_is_refused(selector: dict[str, Any]) -> None:
+    """It is read at each change of two bytes, by whoever may write it."""
+    body = {"metadata": {"namespace": "ns", "name": "b"}, "spec": {"selector": selector}}
+    with pytest.raises(ConfigurationFault, match=r"names 1001 keys and values .name at most 1000;"):
+        core_objects.budget(msgspec.convert(body, objects.PodDisruptionBudget))
+
+
+@pytest.mark.parametrize(
     ("told", "policy"),
     [({}, PreemptionPolicy.LOWER), ({"preemptionPolicy": "Never"}, PreemptionPolicy.NEVER)],
 )

@@ -16,6 +16,8 @@ from model.workload import TopologyLevel
 from scheduler.core.filters.fit import fit_error
 from scheduler.core.ledger.ledger import Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.placement import topology
+from scheduler.core.placement.attempt import attempt
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.news import News, NewsKind, freed, need_of
@@ -208,3 +210,45 @@ def test_fits_exactly_where_one_domain_holds_the_minimum(
         assert len({shapes[int(snapshot.names[s.row][1:])][1:] for s in outcome.assignments}) == 1
     elif nodes:
         assert outcome.fits == best
+
+
+def two_sizes(each: int, *levels: TopologyLevel, minimum: int = 2) -> Any:
+    """A member of that size, and one a little larger."""
+    pods = [*members(1, batch_cpu=each), *members(1, batch_cpu=each + 1, name="x")]
+    return gathered(candidate(pods, gang(minimum)), *levels)
+
+
+def tried(monkeypatch: pytest.MonkeyPatch, nodes: list[Any], wanted: Any) -> tuple[bool, int]:
+    """Whether it is placed, and in how many domains that was tried."""
+    calls = []
+
+    def counted(*asked: Any) -> Any:
+        calls.append(asked)
+        return attempt(*asked)
+
+    monkeypatch.setattr(topology, "attempt", counted)
+    working = WorkingSnapshot(take({each.name: each for each in nodes}, {}))
+    return isinstance(place(working, wanted), Placed), len(calls)
+
+
+def test_a_domain_that_has_not_enough_for_all_sizes_together_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each size by itself fits every one of these racks, and whoever makes a gang may make it so."""
+    racks = [host(f"n{number}", 1000, f"r{number:03}") for number in range(300)]
+    assert tried(monkeypatch, racks, two_sizes(600, RACK)) == (False, 0)
+    assert tried(monkeypatch, [*racks, host("roomy", 1300, "s")], two_sizes(600, RACK)) == (True, 1)
+
+
+def test_of_domains_in_which_unlike_members_may_fit_not_all_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The amounts would do, but lie on three nodes each."""
+    racks = [host(f"n{number}", 450, f"r{number // 3:03}") for number in range(900)]
+    found, number = tried(monkeypatch, racks, two_sizes(600, RATHER, minimum=2))
+    assert (found, number <= 16 + 2) == (False, True)
+    large = gathered(candidate([*members(2, batch_cpu=300), *members(1, batch_cpu=301, name="x")], gang(3)), RACK)
+    narrow = [host(f"n{number}", 455, f"r{number // 2:03}") for number in range(600)]
+    found, number = tried(monkeypatch, narrow, large)
+    assert (found, number) == (False, 128)
+
+
+def test_a_gang_of_unlike_members_that_wants_one_domain_counts_as_many_attempts() -> None:
+    alike = gathered(candidate(members(3), gang(3)), RACK)
+    assert (alike.asks, two_sizes(600).asks, two_sizes(600, RACK).asks) == (1, 2, 514)

@@ -289,11 +289,47 @@ def test_members_of_two_sizes() -> None:
     assert isinstance(outcome, PreemptionPlan) and len(outcome.eviction.victims) == 2
 
 
+def test_of_a_gang_those_go_first_whose_room_is_wanted() -> None:
+    """The others of thousands take the API server seconds."""
+    gang_of_four = [resident(name, f"n{number}", group="g") for number, name in enumerate("abcd")]
+    arena = Arena([node(f"n{number}", labels={"host": f"n{number}"}) for number in range(4)], gang_of_four)
+    outcome = arena.ask([waiting(node_selector={"host": "n2"})])
+    assert isinstance(outcome, PreemptionPlan)
+    first = outcome.eviction.victims[0]
+    assert (first.pod_key, first.node, len(outcome.eviction.victims)) == ("default/c", "n2", 4)
+
+
 def test_what_is_on_its_way_out_is_waited_for() -> None:
     """A deleting pod's room is coming: nominated, and nobody evicted."""
     arena = Arena(TWO, [resident("a", "n1", deleting=True), resident("b", "n2")])
     outcome = arena.ask([waiting()])
     assert victims(outcome) == []
+    assert isinstance(outcome, PreemptionPlan) and outcome.eviction.placements[0].node == "n1"
+
+
+@pytest.mark.parametrize(
+    ("left", "grace", "below_prod", "goes"),
+    [
+        (20, 30, False, []),
+        (250, 30, False, ["b"]),
+        (250, 280, False, []),
+        (250, 30, True, []),
+    ],
+    ids=["it ends soon", "it takes long", "the other one would take longer", "batch work waits"],
+)
+def test_an_online_pod_waits_for_nobody_who_takes_long_to_end(
+    left: float, grace: float, below_prod: bool, goes: list[str]
+) -> None:
+    """How long a pod takes to end is the word of whoever made it, and deletes it."""
+    bands = {"below_prod": below_prod}
+    ending = resident("a", "n1", deleting=True, ends_seconds=NOW + left, **bands)
+    arena = Arena(TWO, [ending, resident("b", "n2", grace_seconds=grace, **bands)])
+    assert victims(arena.ask([waiting(**bands)])) == goes
+
+
+def test_an_online_pod_waits_where_nobody_else_may_go() -> None:
+    ending = resident("a", "n1", deleting=True, ends_seconds=NOW + 250)
+    outcome = Arena(TWO, [ending, resident("b", "n2", priority=200)]).ask([waiting()])
     assert isinstance(outcome, PreemptionPlan) and outcome.eviction.placements[0].node == "n1"
 
 
