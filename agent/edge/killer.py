@@ -120,7 +120,14 @@ class Killer:
         """Where looking finds nobody all processes are asked: one that moves between cgroups of its own may be missed
         in each, as these are looked into one after the other."""
         fresh = self._mortal(self._members(cgroup) - done)
-        return fresh or (self._mortal(self._told_by_processes(cgroup) - done) if nobody_yet else fresh)
+        if fresh or not nobody_yet or not self._has_cgroups_of_its_own(cgroup):
+            return fresh
+        return self._mortal(self._told_by_processes(cgroup) - done)
+
+    def _has_cgroups_of_its_own(self, cgroup: str) -> bool:
+        """Below those of its containers, which the runtime made."""
+        with reachable_folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS) as looked_into:
+            return any(folder.below.count("/") > 1 for folder in looked_into)
 
     def _thaw(self, cgroup: str, processes: set[int]) -> None:
         """From the pod's own cgroup down: those of its cgroups that are looked into, and all that the processes are in.
