@@ -101,17 +101,33 @@ class Killer:
         """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""
         deadline = self._monotonic() + _BOUND_SECONDS
         seen: set[int] = set()
+        done: set[int] = set()
         reached = 0
-        while fresh := self._mortal(self._members(cgroup) - seen):
+        while fresh := self._fresh(cgroup, done, nobody_yet=not reached):
+            seen |= fresh
             waiting = sorted(fresh)
             while waiting:
-                reached += self._signalled(cgroup, waiting[:_HELD_AT_ONCE])
+                took, missed = self._signalled(cgroup, waiting[:_HELD_AT_ONCE])
+                reached += took
+                done |= set(waiting[:_HELD_AT_ONCE]) - missed
                 del waiting[:_HELD_AT_ONCE]
-            seen |= fresh
             if self._monotonic() > deadline:
                 break
         self._thaw(cgroup, seen)
         return reached
+
+    def _fresh(self, cgroup: str, done: set[int], *, nobody_yet: bool) -> set[int]:
+        """Where looking finds nobody all processes are asked: one that moves between cgroups of its own may be missed
+        in each, as these are looked into one after the other."""
+        fresh = self._mortal(self._members(cgroup) - done)
+        if fresh or not nobody_yet or not self._has_cgroups_of_its_own(cgroup):
+            return fresh
+        return self._mortal(self._told_by_processes(cgroup) - done)
+
+    def _has_cgroups_of_its_own(self, cgroup: str) -> bool:
+        """Below those of its containers, which the runtime made."""
+        with reachable_folders(str(self._tree / cgroup.lstrip("/")), _MOST_FOLDERS) as looked_into:
+            return any(folder.below.count("/") > 1 for folder in looked_into)
 
     def _thaw(self, cgroup: str, processes: set[int]) -> None:
         """From the pod's own cgroup down: those of its cgroups that are looked into, and all that the processes are in.
@@ -134,10 +150,9 @@ class Killer:
         found, is_all = self._looked_up(cgroup)
         return found if is_all else found | self._told_by_processes(cgroup)
 
-    def _still_there(self, cgroup: str, processes: Set[int]) -> Set[int]:
-        found, is_all = self._looked_up(cgroup)
-        if is_all:
-            return processes & found
+    def _still_there(self, cgroup: str, processes: Set[int]) -> set[int]:
+        """One that moves from one of its cgroups to another may be missed by looking, and tells itself where it is."""
+        found, _ = self._looked_up(cgroup)
         return {p for p in processes if p in found or _is_in(self._cgroup_of(p, self._hierarchy), cgroup)}
 
     def _looked_up(self, cgroup: str) -> tuple[set[int], bool]:
@@ -186,15 +201,17 @@ class Killer:
                 return path
         return ""
 
-    def _signalled(self, cgroup: str, processes: list[int]) -> int:
-        """How many of them took it. Whoever starts enough processes has numbers given out again, those of its own that
-        ended meanwhile to others: each is held first, and then has to be in the cgroup still."""
+    def _signalled(self, cgroup: str, processes: list[int]) -> tuple[int, set[int]]:
+        """How many of them took it, and which live and were not seen in the cgroup. Whoever starts enough processes has
+        numbers given out again, those of its own that ended meanwhile to others: each is held first, and then has to be
+        in the cgroup still."""
         held: dict[int, int | None] = {}
         with contextlib.ExitStack() as stack:
             for process in processes:
                 with contextlib.suppress(ProcessLookupError):
                     held[process] = _descriptor_of(process, stack)
-            return sum(self._took_it(process, held[process]) for process in self._still_there(cgroup, held.keys()))
+            there = self._still_there(cgroup, held.keys())
+            return sum(self._took_it(process, held[process]) for process in there), held.keys() - there
 
     def _took_it(self, process: int, descriptor: int | None) -> bool:
         try:

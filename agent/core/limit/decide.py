@@ -656,8 +656,9 @@ def _burst_facts(layout: Layout, facts: LimitFacts) -> BurstFacts:
 
 
 def _raised(scene: _Scene) -> tuple[QuotaBurstMemory, Iterable[Limit]]:
-    """Quotas of throttled online containers and their pods."""
-    facts, capacity_millis = _burst_facts(scene.layout, scene.facts), scene.size.capacity_millis if scene.size else 0
+    """Quotas of throttled online containers and their pods. What no pod may have is shared by none, idle or not."""
+    facts, barred = _burst_facts(scene.layout, scene.facts), scene.observation.barred[CPU]
+    capacity_millis = max(scene.size.capacity_millis - barred, 0) if scene.size else 0
     pool = shared_pool(scene.usage, capacity_millis, facts)
     after, limits = quota_bursts(scene.memory.quota_bursts, facts, scene.observation, pool)
     return after, limits.values()

@@ -173,6 +173,16 @@ def test_a_number_that_is_another_s_by_now(monkeypatch: pytest.MonkeyPatch) -> N
         tree.remove()
 
 
+@needs_cgroups
+@pytest.mark.kernel
+def test_a_process_that_looking_misses(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It moves between cgroups of its own, and is in none of them as that is looked into."""
+    moving = tree.start("besteffort/poda/c/a")
+    monkeypatch.setattr(Killer, "_members", lambda killer, cgroup: set())
+    assert tree.killer(tree.pod("besteffort/poda")) == 1
+    assert moving.wait(20) == -9
+
+
 def started_as(process: int) -> int:
     """A process of that number, in our own cgroup: clone3(2) as fork(2), with set_tid."""
     numbers = (ctypes.c_int32 * 1)(process)

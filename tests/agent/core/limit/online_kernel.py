@@ -43,6 +43,7 @@ class OnlineKernel:
         self.roots = RootKnobs.of(layout)
         self.samples: dict[str, dict[str, CgroupSample]] = {}
         self.cpus, self.used_millis = 4, 0
+        self.pods_quota_millis: int | None = None
 
     def put(self, knob: Knob, value: int) -> None:
         """Somebody writes. Raises RefusedError."""
@@ -81,7 +82,12 @@ class OnlineKernel:
         self.read = (*knobs_to_read(*about), *left)
         readings = {knob: self._reading(knob) for knob in self.read}
         seen = self.build.seen(
-            self.at, knobs=readings, places=places, containers=self.samples, node=self.build.node(cpu=self.cpus * 1000)
+            self.at,
+            knobs=readings,
+            places=places,
+            containers=self.samples,
+            node=self.build.node(cpu=self.cpus * 1000),
+            pods_quota_millis=self.pods_quota_millis,
         )
         usage = self.build.usage(node=self.build.averages(self.used_millis), best_effort=self.build.averages(0))
         self.memory, limits = decide_limits(self.memory, self.layout, seen, usage, facts)

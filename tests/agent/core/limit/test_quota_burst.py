@@ -117,6 +117,15 @@ def test_no_more_than_the_shared_cpus(build: Any) -> None:
     assert 399_900 < node.quota("app") <= 400_000 and node.quota() == node.quota("app")
 
 
+@pytest.mark.parametrize(("used", "raised"), [(500, True), (1700, False)])
+def test_below_a_quota_of_all_pods(build: Any, used: int, raised: bool) -> None:
+    """Where that is nearly used other online pods would be throttled with it, however idle the machine is."""
+    node = Node(build, app=1000)
+    node.kernel.pods_quota_millis, node.kernel.used_millis = 2000, used
+    node.play(count=20)
+    assert (100_000 < node.quota("app") <= 200_000) is raised and (node.quota("app") == 100_000) is not raised
+
+
 def test_tokens_end_it(build: Any) -> None:
     """A period of ten seconds: a quarter of it at three times the limit, then down until it saved more."""
     strategy = BurstStrategy(BurstPolicy.QUOTA_BURST, quota_seconds=10)
