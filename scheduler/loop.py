@@ -33,6 +33,10 @@ _Word: TypeAlias = tuple[type, str]
 """What an agent writes: the kind, and the node."""
 _FIGURES_SECONDS = 5.0
 """Of queues, whose shares cost something; who scrapes does not ask more often than that."""
+_BREATH_SECONDS, _BREATH_SHARE = 0.02, 0.25
+"""Between turns that have more to do all else has this share of what the last one took, and at most so long: hearing of
+a pod, and each write, takes several passes of the event loop, of which it would get one a turn.
+"""
 _LONGEST_WAIT_SECONDS = 10.0
 """A turn at least this often, so that liveness can be seen."""
 
@@ -55,6 +59,7 @@ class Loop:
         self.last_turn_seconds = clock()
         self.turned = asyncio.Event()
         self._figures_due = 0.0
+        self._took_seconds = 0.0
         self.reread: Callable[[], None] = lambda: None
         self._cycle = cycle
         self._publisher = publisher
@@ -91,7 +96,7 @@ class Loop:
             while await self._may_decide():
                 turn = self.step(group)
                 await self._publisher.bindings_first()
-                await asyncio.sleep(0) if turn.more else await self._wait()
+                await asyncio.sleep(self._breath()) if turn.more else await self._wait()
 
     async def drain(self) -> None:
         """Decide nothing any more; return once bindings that were begun have come to their end, soon in any case."""
@@ -117,8 +122,13 @@ class Loop:
         self._publisher.publish(turn, group, self.enqueue)
         if turn.reread:
             self.reread()
-        self._note(turn, time.perf_counter() - began)
+        self._took_seconds = time.perf_counter() - began
+        self._note(turn, self._took_seconds)
         return turn
+
+    def _breath(self) -> float:
+        """How long all else goes on before the next turn, which has work already."""
+        return min(_BREATH_SECONDS, self._took_seconds * _BREATH_SHARE)
 
     def _words_of_agents(self) -> list[facts.Fact]:
         """The newest of each agent, but of one that was heard a moment ago: one may cost a fifth of a second."""

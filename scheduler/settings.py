@@ -150,7 +150,9 @@ class SchedulerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = None
     concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 64
-    concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
+    concurrent_writes: Annotated[
+        int, Meta(ge=1, le=1000, description="Condition writes under way at once; as many evictions beside them.")
+    ] = 8
     concurrent_events: Annotated[int, Meta(ge=1, le=1000, description="Events being posted at once.")] = 8
     waiting_events: Annotated[
         int,

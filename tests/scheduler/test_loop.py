@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import SchedulerSettings
 from scheduler.steps.queue_figures import NO_QUEUE
+from scheduler.steps.turn import Turn
 
 
 def loop_of(binder: FakeBinder, clock: FakeClock, leads: list[bool]) -> Loop:
@@ -117,6 +119,31 @@ def test_an_agent_is_heard_once_in_a_while() -> None:
                 turn = loop.step(group)
             seen.append(len(turn.refusals))
         assert seen == [2, 1, 1, 1, 2, 1]
+
+    asyncio.run(body())
+
+
+def test_between_turns_with_more_to_do_all_else_goes_on() -> None:
+    """A binding takes several passes of the event loop: with one a turn it would take as many turns."""
+
+    async def body() -> None:
+        loop, turns = loop_of(FakeBinder(), FakeClock(), [True]), 0
+
+        def slow(inbox: object, now: float) -> Turn:
+            nonlocal turns
+            turns += 1
+            time.sleep(0.05)
+            return Turn(more=True)
+
+        loop._cycle.turn = slow  # type: ignore[method-assign]
+        running = asyncio.create_task(loop.run())
+        await asyncio.sleep(0)
+        before = turns
+        for _ in range(12):
+            await asyncio.sleep(0)
+        assert turns - before <= 3
+        await loop.drain()
+        await running
 
     asyncio.run(body())
 

@@ -23,6 +23,10 @@ from scheduler.core.gangs.assembly import Candidate
 
 _PART = 8
 _QUESTIONS = 64
+_ALIKE = 8
+"""Workloads that fare as one before them count as one attempt: each costs little, but there may be tens of thousands,
+and any pod that ends wakes them all.
+"""
 _ASKS = 2
 """Whoever makes a gang chooses how many of its members are asked for one by one."""
 _Group: TypeAlias = tuple[str, bool]
@@ -56,6 +60,7 @@ class Attempts:
         self._postponed: set[WorkloadId] = set()
         self._left = 0
         self._plans = 0
+        self._alike = 0
         self._heads: int | None = None
         self._tried: Counter[str] = Counter()
 
@@ -104,13 +109,18 @@ class Attempts:
         self._postponed.add(subject)
 
     def looked_at(self, candidate: Candidate, *, tried: bool, questions: int = 0) -> None:
-        """It had its turn, which counts where it was tried; so do many questions about what queues may lose for it."""
+        """It had its turn, which counts where it was tried, and for a part where it fared as one before it; so do many
+        questions about what queues may lose for it.
+        """
         subject = candidate.subject
         if self._heads is not None:
             self._tried[candidate.governed_by] += 1
         self._left -= questions // _QUESTIONS
         if tried and subject not in self._due:
             self._left -= _attempts_of(candidate)
+        if not tried:
+            self._alike += 1
+            self._left -= self._alike % _ALIKE == 0
         self._due.discard(subject)
         if subject not in self._postponed:
             self._ready.pop(subject, None)

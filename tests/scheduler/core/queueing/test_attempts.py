@@ -171,3 +171,22 @@ def test_what_looks_at_many_victims_counts_as_several() -> None:
     assert [tried(Attempts(), questions) for questions in (0, 63, 64, 640)] == ["abcd", "abcd", "ab", "a"]
     attempts = Attempts()
     assert [tried(attempts, 640) for _ in range(3)] == ["a", "ab", "ac"]
+
+
+def test_thousands_that_fare_as_one_before_them_are_not_all_looked_at_in_one_turn() -> None:
+    """Eight of them count as an attempt."""
+    attempts, ready = Attempts(), [waiting(f"p{number}") for number in range(100)]
+    turns = []
+    while ready:
+        attempts.begin(ready, TurnLimits(5, 99))
+        looked_at = []
+        for each in ready:
+            if attempts.spent:
+                break
+            if attempts.may(each):
+                attempts.looked_at(each, tried=False)
+                looked_at.append(each)
+        attempts.end()
+        ready = [each for each in ready if each not in looked_at]
+        turns.append(len(looked_at))
+    assert (max(turns) <= 48, sum(turns)) == (True, 100)
