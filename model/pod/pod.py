@@ -12,7 +12,7 @@ from model.pod.status import PodPhase, PodStatus
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.workload import WorkloadId
 
-_SUCCEEDED, _FAILED = PodPhase.SUCCEEDED, PodPhase.FAILED
+_TERMINAL = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -68,8 +68,7 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def terminal(self) -> bool:
         """The pod holds no resources any more."""
-        phase = self.status.phase
-        return phase is _SUCCEEDED or phase is _FAILED
+        return self.status.phase in _TERMINAL
 
     @property
     def borrows(self) -> bool:
