@@ -447,7 +447,7 @@ def test_statistics(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> N
     def measured() -> bool:
         with urllib.request.urlopen(request, context=authority) as answer:
             pods = json.load(answer)["pods"]
-        return any(each.get("containers", [{}])[0].get("memory", {}).get("workingSetBytes") for each in pods)
+        return any((each.get("containers") or [{}])[0].get("memory", {}).get("workingSetBytes") for each in pods)
 
     until(measured, "the container is measured")
     cluster.kubectl("delete", "pod", "counted", "--now")
