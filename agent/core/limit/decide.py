@@ -277,11 +277,11 @@ def pod_groups(known: PodGroups, memory: LimitMemory, layout: Layout, places: Pl
 
 
 def knobs_to_read(
-    memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts, groups: PodGroups = NO_GROUPS
+    memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts, groups: PodGroups | None = None
 ) -> tuple[Knob, ...]:
     """What the next decision must know of the kernel: the best-effort root, and what is due below it.
 
-    `groups` are those of the last tick.
+    `groups` are the `pod_groups` of the same facts, None: they are named here.
     """
     known = with_known_cpus(memory.own_cpus, facts.pods)[1] or ()
     lists_wanted = wants_cpus(facts.suppress) or bool(exclusive_cpus(known))
@@ -289,7 +289,8 @@ def knobs_to_read(
     own = own_cpus_to_read(layout, places, known)
     qos, cpu_qos = _wishes(memory, facts), _cpu_wishes(memory, facts)
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    of_pods = due(memory.knob_schedule, pod_groups(groups, memory, layout, places, facts).groups, ceiling_us)
+    groups = groups or pod_groups(NO_GROUPS, memory, layout, places, facts)
+    of_pods = due(memory.knob_schedule, groups.groups, ceiling_us)
     about = _burst_facts(layout, facts)
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)

@@ -44,14 +44,10 @@ def due(state: KnobSchedule, groups: Iterable[tuple[Knob, ...]], ceiling_us: int
     held = {limit.knob: limit.value for limit in state.in_force}
     watched = {knob for knob, _ in state.caps}
     for index, group in enumerate(groups):
-        if index % _TURNS == state.turn:
+        if index % _TURNS == state.turn or any(
+            knob not in held or knob in watched or _in_the_way(knob, held[knob], ceiling_us) for knob in group
+        ):
             yield from group
-            continue
-        for knob in group:
-            value = held.get(knob)
-            if value is None or knob in watched or _in_the_way(knob, value, ceiling_us):
-                yield from group
-                break
 
 
 def scheduled(

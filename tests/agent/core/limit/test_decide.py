@@ -344,7 +344,7 @@ def test_groups_of_pods_are_kept(build: Any) -> None:
     for other in others:
         now = pod_groups(first, *other)
         assert now.groups is not first.groups and now == pod_groups(PodGroups(), *other)
-        assert knobs_to_read(*other, first) == knobs_to_read(*other)
+        assert knobs_to_read(*other, now) == knobs_to_read(*other)
 
 
 def read_all(build: Any, memory: LimitMemory, told: LimitFacts, layout: Layout, **held: Any) -> dict[Any, KnobReading]:
