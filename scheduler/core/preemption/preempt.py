@@ -24,6 +24,7 @@ from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.problem import (
     PreemptionProblem,
+    Prospects,
     domains,
     problem_of,
     prospects_of,
@@ -39,6 +40,25 @@ _USUAL_GRACE_SECONDS = 30.0
 """Kubernetes' own. Online workloads wait no longer for what ends by itself, where evictions make room sooner: how long
 a pod takes to end is the word of whoever made it.
 """
+_ANY_TIME = float("inf")
+
+
+class _Request(msgspec.Struct, frozen=True, eq=False):
+    """What `preempt` is asked."""
+
+    working: WorkingSnapshot
+    candidate: Candidate
+    residents: Residents
+    facts: PreemptionFacts
+    policy: PreemptionPolicySettings
+    now: float
+
+    def prospects(self, facts: PreemptionFacts, longest_wait_seconds: float) -> Prospects:
+        return prospects_of(self.residents, self.candidate, facts, (self.policy, self.now), longest_wait_seconds)
+
+    def plan(self, facts: PreemptionFacts, prospects: Prospects) -> PreemptionPlan | NoPreemption:
+        problem = problem_of(self.working, self.candidate, self.residents, facts, prospects)
+        return _plan(self.working, self.candidate, facts, problem, self.policy)
 
 
 def preempt(
@@ -53,53 +73,38 @@ def preempt(
     refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:
         return refusal
-    asked = (working, candidate, residents, facts, policy, now)
-    return (_sooner(*asked) if candidate.online else None) or _found(*asked)
-
-
-def _sooner(
-    working: WorkingSnapshot,
-    candidate: Candidate,
-    residents: Residents,
-    facts: PreemptionFacts,
-    policy: PreemptionPolicySettings,
-    now: float,
-) -> PreemptionPlan | None:
-    """A plan that waits for nobody who takes long to end, where there are such and it makes room before they do."""
-    prospects = prospects_of(residents, candidate, facts, (policy, now), _USUAL_GRACE_SECONDS)
+    request = _Request(working, candidate, residents, facts, policy, now)
+    prospects = request.prospects(facts, _USUAL_GRACE_SECONDS if candidate.online else _ANY_TIME)
     if not len(prospects.late):
-        return None
-    found = _found(working, candidate, residents, facts, policy, now, _USUAL_GRACE_SECONDS)
+        return _found(request, prospects, _ANY_TIME)
+    return _sooner(request, prospects) or _found(request, prospects.with_late, _ANY_TIME)
+
+
+def _sooner(request: _Request, prospects: Prospects) -> PreemptionPlan | None:
+    """A plan that waits for nobody who takes long to end, where it makes room before they do."""
+    residents, now = request.residents, request.now
+    found = _found(request, prospects, _USUAL_GRACE_SECONDS)
     if not isinstance(found, PreemptionPlan):
         return None
     victims = found.eviction.victims
     pods = [residents.pods[residents.slot_of[victim.uid]] for victim in victims if victim.uid in residents.slot_of]
     longest = max((pod.spec.grace_seconds for pod in pods if pod is not None), default=0.0)
     last = max(remaining_seconds(residents, slot, now) for slot in prospects.late.tolist())
-    return found if longest + notice_seconds(victims, policy) < last else None
+    return found if longest + notice_seconds(victims, request.policy) < last else None
 
 
-def _found(
-    working: WorkingSnapshot,
-    candidate: Candidate,
-    residents: Residents,
-    facts: PreemptionFacts,
-    policy: PreemptionPolicySettings,
-    now: float,
-    longest_wait_seconds: float = float("inf"),
-) -> PreemptionPlan | NoPreemption:
+def _found(request: _Request, prospects: Prospects, longest_wait_seconds: float) -> PreemptionPlan | NoPreemption:
     """With those who go by themselves, but later than that, as if they stayed."""
-    prospects = prospects_of(residents, candidate, facts, (policy, now), longest_wait_seconds)
     if prospects.none:
         return _nobody(prospects.legal)
-    found = _plan(working, candidate, facts, problem_of(working, candidate, residents, facts, prospects), policy)
+    facts = request.facts
+    found = request.plan(facts, prospects)
     if isinstance(found, PreemptionPlan) or found.reason is Reason.PREEMPTION_NO_VICTIMS:
         return found
     if facts.queues is None or not facts.queues.governed or not prospects.legal.reclaims:
         return found
     trimmed = msgspec.structs.replace(facts, trimmed=True)
-    prospects = prospects_of(residents, candidate, trimmed, (policy, now), longest_wait_seconds)
-    return _plan(working, candidate, trimmed, problem_of(working, candidate, residents, trimmed, prospects), policy)
+    return request.plan(trimmed, request.prospects(trimmed, longest_wait_seconds))
 
 
 def _plan(

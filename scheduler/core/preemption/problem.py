@@ -59,6 +59,13 @@ class Prospects(msgspec.Struct, frozen=True, eq=False):
     late: Amounts
 
     @property
+    def with_late(self) -> Prospects:
+        """The same, those who are late counted on as well."""
+        return msgspec.structs.replace(
+            self, terminating=np.sort(np.concatenate((self.terminating, self.late))), late=self.late[:0]
+        )
+
+    @property
     def none(self) -> bool:
         """Whether nobody goes."""
         return not len(self.terminating) and not self.legal.mask.any()
