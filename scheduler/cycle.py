@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -243,9 +244,7 @@ class Cycle:
     def _place(self, turn: Turn, working: WorkingSnapshot, heads: Iterable[Candidate], now: float) -> None:
         memo, attempts = Memo(working), self._attempts
         served: dict[str, None] = {}
-        for candidate in heads:
-            if attempts.spent:
-                break
+        for candidate in self._in_turn(heads, now):
             if not attempts.may(candidate) or self.backlog.trails(candidate.subject):
                 continue
             served.setdefault(candidate.governed_by)
@@ -268,6 +267,13 @@ class Cycle:
             self._in_line(memo, candidate, now)
         self._served = tuple(served) or self._served
         turn.more |= attempts.end()
+
+    def _in_turn(self, heads: Iterable[Candidate], now: float) -> Iterator[Candidate]:
+        """By the order while it has attempts left, then those passed over before, in the order among themselves: to ask
+        for all that stands between them costs as much as to decide.
+        """
+        yield from takewhile(lambda candidate: self._attempts.by_order, heads)
+        yield from self.ordered(self._attempts.due(), now)
 
     def _in_line(self, memo: Memo, candidate: Candidate, now: float) -> None:
         """Those behind it wait on where it was refused as they would be, or they are tried as well."""

@@ -13,13 +13,12 @@ import psutil
 from bench.colocate.cluster import BenchCluster, BenchPod
 from bench.colocate.loads import LoadProgram, Programs
 from bench.colocate.node import Home, NodeTree
-from bench.colocate.rows import HOG_MIB_PER_SECOND, HOGS, KUBEPODS_MEMORY_MIB, PROCESSES_PER_HOG
+from bench.colocate.rows import HOGS, PROCESSES_PER_HOG, ColocationRow
 from bench.figures import MemoryOutcome
 
 _QUIET_SECONDS = 1.0
 """Measured before the batch pods begin to grow."""
 _LOOK_SECONDS = 0.1
-_MOST_MIB = 8 * KUBEPODS_MEMORY_MIB
 _PREFIX = "hog-"
 _BATCH_MILLIS = 50
 
@@ -34,10 +33,13 @@ class HungryBatch:
     While they grow this is the node's kubelet: it ends pods that were deleted and reports those that died.
     """
 
-    def __init__(self, programs: Programs, cluster: BenchCluster, tree: NodeTree, homes: Sequence[Home]) -> None:
+    def __init__(
+        self, programs: Programs, cluster: BenchCluster, tree: NodeTree, homes: Sequence[Home], row: ColocationRow
+    ) -> None:
         self._program = programs.path("hog")
         self._cluster = cluster
         self._tree = tree
+        self._row = row
         self._service = homes[0]
         self._living = {home.name: home for home in homes if home.name.startswith(_PREFIX)}
         self._loads: dict[str, LoadProgram] = {}
@@ -47,8 +49,9 @@ class HungryBatch:
         self._stack = ExitStack()
 
     def __enter__(self) -> HungryBatch:
-        self._tree.limit_memory(self._tree.kubepods, KUBEPODS_MEMORY_MIB << 20)
-        words = [str(self._program), str(PROCESSES_PER_HOG), str(HOG_MIB_PER_SECOND), str(_MOST_MIB)]
+        self._tree.limit_memory(self._tree.kubepods, self._row.pods_memory_mib << 20)
+        growth = self._row.growth
+        words = [str(self._program), str(PROCESSES_PER_HOG), str(growth.mib_per_second), str(growth.most_mib)]
         with ExitStack() as stack:
             for home in self._living.values():
                 load = stack.enter_context(LoadProgram(words))

@@ -12,6 +12,11 @@ from typing import Any
 
 import msgspec
 
+SERVICE_MEMORY_MIB, KUBEPODS_MEMORY_MIB = 300, 1024
+HOGS, PROCESSES_PER_HOG = 2, 8
+PLENTY_MIB = 8 * KUBEPODS_MEMORY_MIB
+"""More than the hungry pods come to in a run of 16 seconds."""
+
 
 class BatchKind(StrEnum):
     """How the batch work runs: not at all, as Burstable pods with native requests, or best effort."""
@@ -45,13 +50,21 @@ class KernelSettings(msgspec.Struct, frozen=True):
     agent_slice_us: int | None = None
 
 
+class Growth(msgspec.Struct, frozen=True):
+    """Of each hungry batch pod: so fast, and so far; what it has touched once it keeps and touches no more."""
+
+    mib_per_second: int = 200
+    most_mib: int = PLENTY_MIB
+
+
 class ColocationRow(msgspec.Struct, frozen=True):
     """`service_millis` is what the service requests, None: half of the CPUs; `agent` the suppress settings, None: no
     agent; `eviction` those of evictions.
 
-    With `memory` the service holds memory, pods have a limit together, and the batch work is hungry for it; with `lock`
-    the service writes to a file to which the batch work writes, too. `hogs` is how many batch processes run, None: two
-    a CPU. `stand_in_ms` is for how long a second a process computes that does nothing else, in the agent's cgroup.
+    With `memory` the service holds memory, pods have a limit together of `pods_memory_mib`, and batch pods of that
+    `growth` come beside; with `lock` the service writes to a file to which the batch work writes, too. `hogs` is how
+    many batch processes run, None: two a CPU. `stand_in_ms` is for how long a second a process computes that does
+    nothing else, in the agent's cgroup.
     """
 
     name: str
@@ -60,6 +73,8 @@ class ColocationRow(msgspec.Struct, frozen=True):
     agent: Mapping[str, Any] | None = None
     service_millis: int | None = None
     memory: bool = False
+    pods_memory_mib: int = KUBEPODS_MEMORY_MIB
+    growth: Growth = Growth()
     lock: bool = False
     kernel: KernelSettings = KernelSettings()
     hogs: int | None = None
@@ -73,16 +88,14 @@ LOCK = RequestKind("lock", 0.0, 50.0)
 """Writes of a byte, at even times."""
 SMALL_MILLIS = 10
 """What a service requests that nobody ever sized: cpu.shares 10."""
-SERVICE_MEMORY_MIB, KUBEPODS_MEMORY_MIB = 300, 1024
-HOGS, PROCESSES_PER_HOG, HOG_MIB_PER_SECOND = 2, 8, 200
 
 ALONE, BURSTABLE, NO_AGENT = "alone", "burstable", "no-agent"
 CPUSET, CFS_QUOTA, ADAPTIVE = "cpuset", "cfsQuota", "adaptive"
 SMALL_NO_AGENT, SMALL_ADAPTIVE, SMALL_IDLE = "small-no-agent", "small-adaptive", "small-idle"
 MEMORY_ALONE, MEMORY_NO_AGENT, MEMORY_AGENT = "memory-alone", "memory-no-agent", "memory-agent"
-MEMORY_NO_SHRINK = "memory-no-shrink"
+MEMORY_PLENTY, MEMORY_COLD, MEMORY_COLD_NO_SHRINK = "memory-plenty", "memory-cold", "memory-cold-no-shrink"
 LOCK_ALONE, LOCK_BURSTABLE, LOCK_NO_AGENT = "lock-alone", "lock-burstable", "lock-no-agent"
-LOCK_IDLE, LOCK_ADAPTIVE = "lock-idle", "lock-adaptive"
+LOCK_IDLE, LOCK_ADAPTIVE, LOCK_STAND_IN = "lock-idle", "lock-adaptive", "lock-stand-in"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
 
 STAND_IN = "stand-in"
@@ -122,6 +135,8 @@ SMALL_ROWS = (
         SMALL_MILLIS,
     ),
 )
+_COLD = Growth(30, 300)
+"""Both and the service come to 900 MiB of 1,024, slowly enough to be reclaimed at 64 MiB a second."""
 MEMORY_ROWS = (
     ColocationRow(MEMORY_ALONE, "1 GiB for pods, alone", BatchKind.NONE, memory=True),
     ColocationRow(MEMORY_NO_AGENT, "1 GiB for pods, hungry batch, no agent", BatchKind.BEST_EFFORT, memory=True),
@@ -133,11 +148,27 @@ MEMORY_ROWS = (
         memory=True,
     ),
     ColocationRow(
-        MEMORY_NO_SHRINK,
-        "1 GiB for pods, hungry batch, adaptive, nothing reclaimed",
+        MEMORY_PLENTY,
+        "memory for all, the same batch, no agent",
+        BatchKind.BEST_EFFORT,
+        memory=True,
+        pods_memory_mib=PLENTY_MIB,
+    ),
+    ColocationRow(
+        MEMORY_COLD,
+        "1 GiB for pods, batch with cold memory, adaptive",
         BatchKind.BEST_EFFORT,
         {"policy": "adaptive"},
         memory=True,
+        growth=_COLD,
+    ),
+    ColocationRow(
+        MEMORY_COLD_NO_SHRINK,
+        "the same, nothing reclaimed",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        memory=True,
+        growth=_COLD,
         eviction={"shrink_margin_pct": None},
     ),
 )
@@ -160,6 +191,14 @@ LOCK_ROWS = (
         {"policy": "adaptive"},
         lock=True,
         hogs=1,
+    ),
+    ColocationRow(
+        LOCK_STAND_IN,
+        "best effort takes it, no agent, a process that computes as long",
+        BatchKind.BEST_EFFORT,
+        lock=True,
+        hogs=1,
+        stand_in_ms=16.0,
     ),
 )
 CANDIDATES = (

@@ -162,7 +162,9 @@ async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack:
         stack.enter_context(started(words, tree.directories(tree.container(place))))
     if row.kernel.idle_root:
         tree.file(tree.besteffort, "cpu", "cpu.idle").write_text("1")
-    hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
+    hungry = HungryBatch(stage.programs, stage.cluster, tree, homes, row) if row.memory else None
+    if hungry is not None:
+        stack.enter_context(hungry)
     places = tuple(tree.pod(home) for home in batch)
     return ColocationScene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
 

@@ -62,9 +62,10 @@ def targets(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
             found.append(ColocationTarget(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
     if rows.MEMORY_AGENT in present:
         found += _memory(runs)
-    if {rows.LOCK_ADAPTIVE, rows.LOCK_NO_AGENT} <= present:
-        ratio = compared(runs, rows.LOCK_ADAPTIVE, rows.LOCK_NO_AGENT, rows.LOCK.name, p99)
-        found.append(ColocationTarget("lock: p99 lock-adaptive / lock-no-agent", ratio, P99_OVER_NO_AGENT))
+    for other in (rows.LOCK_NO_AGENT, rows.LOCK_STAND_IN):
+        if {rows.LOCK_ADAPTIVE, other} <= present:
+            ratio = compared(runs, rows.LOCK_ADAPTIVE, other, rows.LOCK.name, p99)
+            found.append(ColocationTarget(f"lock: p99 lock-adaptive / {other}", ratio, P99_OVER_NO_AGENT))
     return found + [target for kind in SERVERS for target in _server(runs, kind)]
 
 
@@ -108,9 +109,12 @@ def _memory(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
         ColocationTarget("memory: runs in which the service was killed", interval([len(ended)]), 0),
         ColocationTarget("memory: p99 with the agent / alone", ratio, P99_SHORT_OF_MEMORY),
     ]
-    lost, beside = (_pods_lost(runs, row) for row in (rows.MEMORY_AGENT, rows.MEMORY_NO_SHRINK))
+    plenty = compared(runs, rows.MEMORY_AGENT, rows.MEMORY_PLENTY, rows.LONG.name, p99)
+    if plenty is not None:
+        found.append(ColocationTarget("memory: p99 with the agent / the same with memory for all", plenty, 1.0))
+    lost, beside = (_pods_lost(runs, row) for row in (rows.MEMORY_COLD, rows.MEMORY_COLD_NO_SHRINK))
     if beside:
-        name = "memory: batch pods lost, memory-agent / memory-no-shrink"
+        name = "memory: batch pods lost, memory-cold / memory-cold-no-shrink"
         found.append(ColocationTarget(name, ratios(lost, beside), LOST_OVER_NO_SHRINK))
     return found
 

@@ -13,6 +13,7 @@ from bench.schedule.end import EndToEnd, measure_binds, measure_end_to_end
 from bench.schedule.jobs import JobsEndToEnd, measure_jobs
 from bench.schedule.packing import Packing, measure_packing
 from bench.schedule.preemption import Preemption, Quality, measure_preemption, measure_quality
+from bench.schedule.queued_turns import measure_turns
 from bench.schedule.queues import Ordering, QueuedSpeed, measure_order, measure_queued
 from bench.schedule.speed import Speed, measure_speed, measure_traces
 from scheduler.__main__ import keep_memory
@@ -59,7 +60,7 @@ def measure_schedule(effort: SchedulingEffort, data: Path | None, parts: tuple[s
         tuple(measure_end_to_end(effort)) if "end" in parts else (),
         tuple(measure_binds(effort)) if "binds" in parts else (),
         tuple(measure_order(effort)) if "order" in parts else (),
-        tuple(measure_queued(effort)) if "queues" in parts else (),
+        (*measure_turns(effort), *measure_queued(effort)) if "queues" in parts else (),
         measure_jobs(effort) if "jobs" in parts else None,
         tuple(skipped),
     )

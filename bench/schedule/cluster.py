@@ -67,21 +67,29 @@ def residents(nodes: Sequence[Node], seed: int, share: float) -> Iterator[Pod]:
 
 def synthetic_gangs(count: int, members: int, seed: int) -> list[Candidate]:
     """Gangs of like members, each of one of eight shapes; gangs of 1 are lone pods."""
+    return [workload(name, members, requests) for name, requests in synthetic_requests(count, seed)]
+
+
+def synthetic_requests(count: int, seed: int) -> Iterator[tuple[str, dict[str, int]]]:
+    """What a member of each of so many workloads asks for, by the workload's name."""
     chance = random.Random(seed)
-    found = []
     for number in range(count):
         cpu, memory = chance.choice(_SHAPES)
-        found.append(workload(f"job-{number}", members, {CPU: cpu, MEMORY: memory * _GIB}))
-    return found
+        yield f"job-{number}", {CPU: cpu, MEMORY: memory * _GIB}
 
 
 def workload(name: str, members: int, requests: dict[str, int], priority: int = 0) -> Candidate:
     """A gang that needs all its members, or a lone pod."""
+    pods = members_of(name, members, requests, priority)
+    return candidate(pods, Gang("default", name, GangSpec(members), uid=name) if members > 1 else None)
+
+
+def members_of(name: str, members: int, requests: dict[str, int], priority: int = 0) -> list[Pod]:
+    """Its pods."""
     if members == 1:
-        return candidate([pod(name, requests, priority=priority)])
+        return [pod(name, requests, priority=priority)]
     own = GangMembership("default", name, GangSource.POD_GROUP)
-    pods = [pod(f"{name}-{index}", requests, gang=own, priority=priority) for index in range(members)]
-    return candidate(pods, Gang("default", name, GangSpec(members), uid=name))
+    return [pod(f"{name}-{index}", requests, gang=own, priority=priority) for index in range(members)]
 
 
 def candidate(pods: Sequence[Pod], gang: Gang | None = None) -> Candidate:

@@ -28,7 +28,7 @@ from scheduler.steps.queue_quotas import QueueQuotas
 
 NOW = 2_000.0
 _TOP, _MIDDLE = 10, 5
-_RESIDENT_SHARE = 0.4
+RESIDENT_SHARE = 0.4
 _MOST_PODS = 40_000
 _GUARANTEED: dict[Cell, int] = {("", CPU): 8_000, ("", MEMORY): 32 << 30, ("", PODS): 10}
 
@@ -44,8 +44,13 @@ class Ordering(msgspec.Struct, frozen=True):
 
 
 class QueuedSpeed(msgspec.Struct, frozen=True):
-    """Pods placed in a second of CPU, order and decisions together, with queues and without any, round by round."""
+    """Pods placed in a second of CPU, with queues and without any, round by round.
 
+    `what` is *turns*, the scheduler's own from the coming of the pods on, or *steps*: of these turns order, quota,
+    placement, books and record alone.
+    """
+
+    what: str
     nodes: int
     members: int
     decisions: int
@@ -73,16 +78,20 @@ def measure_order(effort: SchedulingEffort) -> Iterator[Ordering]:
 def measure_queued(effort: SchedulingEffort) -> Iterator[QueuedSpeed]:
     """The same workloads on the same cluster in the same round, all of one queue or each of one of many."""
     nodes = synthetic_nodes(effort.queued_nodes)
-    pods = list(residents(nodes, 1, _RESIDENT_SHARE))
+    pods = list(residents(nodes, 1, RESIDENT_SHARE))
     queues = three_levels(effort.queues)
     for members in effort.queued_gangs:
-        number = max(1, min(effort.decisions, _MOST_PODS // members, len(nodes) * 8 // members))
+        number = decisions(effort, members)
         jobs = synthetic_gangs(number, members, 2)
         tell(f"deciding on {number} gangs of {members} with {effort.queues} queues and without")
         rounds = [_round(nodes, pods, jobs, queues, turn) for turn in range(effort.rounds)]
-        yield QueuedSpeed(
-            len(nodes), members, number, effort.queues, tuple(a for a, _ in rounds), tuple(b for _, b in rounds)
-        )
+        ours, without = zip(*rounds, strict=True)
+        yield QueuedSpeed("steps", len(nodes), members, number, effort.queues, ours, without)
+
+
+def decisions(effort: SchedulingEffort, members: int) -> int:
+    """How many gangs of that size there is room for."""
+    return max(1, min(effort.decisions, _MOST_PODS // members, effort.queued_nodes * 8 // members))
 
 
 def three_levels(count: int, *, quota: bool = True) -> list[Queue]:

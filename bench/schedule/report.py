@@ -80,7 +80,9 @@ def _queue_targets(measured: Schedule) -> Iterator[ColocationTarget]:
         yield ColocationTarget(f"{name}: ms", interval(one.ours_ms), ORDER_MS)
         yield ColocationTarget(f"{name}: / a plain sort", ratios(one.ours_ms, one.sort_ms), SORT_TIMES)
     for each in measured.queues:
-        name = f"{each.nodes} nodes, gangs of {each.members}, {each.queues} queues: pods/s / without queues"
+        name = (
+            f"{each.what}, {each.nodes} nodes, gangs of {each.members}, {each.queues} queues: pods/s / without queues"
+        )
         yield ColocationTarget(name, ratios(each.with_queues, each.without), WITH_QUEUES_SHARE, False)
 
 
@@ -196,13 +198,13 @@ def _show_queues(measured: Schedule, console: Console) -> None:
     block(console, "order of jobs in queues", ("jobs", "queues", "shares", "ms", "sort ms", "/ sort"), orders)
     speeds = [
         [
-            *(f"{one.nodes}", f"{one.members}", f"{one.queues}"),
+            *(one.what, f"{one.nodes}", f"{one.members}", f"{one.queues}"),
             *(told(interval(one.with_queues), 0), told(interval(one.without), 0)),
             told(ratios(one.with_queues, one.without)),
         ]
         for one in measured.queues
     ]
-    heads = ("nodes", "members", "queues", "pods/s", "without queues", "/ without")
+    heads = ("", "nodes", "members", "queues", "pods/s", "without queues", "/ without")
     block(console, "decisions in queues, order included", heads, speeds)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 import pytest
 from scheduler_builders import raw_group, raw_node, raw_pod
@@ -10,7 +12,9 @@ from scheduler_fakes import World
 from kube import objects
 from model.fault import KubernetesFault
 from model.reason import Reason
+from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.queueing.backoff import BackoffPolicy
+from scheduler.core.queueing.order import Ranking
 from scheduler.settings import SchedulerSettings
 
 GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]
@@ -336,6 +340,24 @@ def test_budget_leaves_the_rest_for_the_next_turn() -> None:
     assert world.binder.assigned == {"a": "n1"}
     assert not world.turn().more
     assert world.binder.assigned == {"a": "n1", "b": "n1"}
+
+
+def test_who_is_not_tried_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of thousands costs as much as their decisions, though one that was passed over stands last of them."""
+    world = World(SchedulerSettings(workloads_per_cycle=4)).see(raw_node(batch_cpu="100000"))
+    world.see(raw_pod("last", created=99.0), *(raw_pod(f"p{i:02}", created=float(i)) for i in range(40)))
+    order, asked = world.cycle.quotas.ordered, list[str]()
+
+    def ordered(candidates: Iterable[Candidate], ranking: Ranking) -> Iterator[Candidate]:
+        for candidate in order(candidates, ranking):
+            asked.append(candidate.subject.name)
+            yield candidate
+
+    monkeypatch.setattr(world.cycle.quotas, "ordered", ordered)
+    world.turn()
+    asked.clear()
+    world.turn()
+    assert "last" in world.binder.assigned and len(asked) < 8
 
 
 def test_gangs_of_unlike_members_take_turns() -> None:

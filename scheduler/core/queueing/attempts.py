@@ -84,9 +84,13 @@ class Attempts:
         self._ready.update((candidate.subject, candidate) for candidate in candidates)
 
     @property
-    def spent(self) -> bool:
-        """Whether nobody else is tried in this turn."""
-        return self._left <= 0 and not self._due
+    def by_order(self) -> bool:
+        """Whether the order has attempts left; once it has none, those that are `due` alone are tried."""
+        return self._left > 0
+
+    def due(self) -> list[Candidate]:
+        """Those passed over before that have not had their turn yet, in no order."""
+        return [self._ready[subject] for subject in self._due if subject in self._ready]
 
     def may(self, candidate: Candidate) -> bool:
         """Whether it is tried in this turn, now that it is its turn in the order."""

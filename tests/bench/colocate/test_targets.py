@@ -22,7 +22,9 @@ from bench.colocate.rows import (
     LOCK_NO_AGENT,
     MEMORY_AGENT,
     MEMORY_ALONE,
-    MEMORY_NO_SHRINK,
+    MEMORY_COLD,
+    MEMORY_COLD_NO_SHRINK,
+    MEMORY_PLENTY,
     NO_AGENT,
     chosen,
     chosen_for_servers,
@@ -103,12 +105,21 @@ def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ..
 
 def test_batch_pods_lost_are_counted_beside_an_agent_that_reclaims_nothing() -> None:
     """Whoever ended them: two of five are few enough, three of five are not."""
-    name = "memory: batch pods lost, memory-agent / memory-no-shrink"
-    lost = run(MEMORY_NO_SHRINK, memory=SURVIVED)
+    name = "memory: batch pods lost, memory-cold / memory-cold-no-shrink"
+    lost = run(MEMORY_COLD_NO_SHRINK, memory=SURVIVED)
     for count, verdict in ((2, ClaimVerdict.MET), (3, ClaimVerdict.MISSED)):
         outcome = MemoryOutcome(True, 0, 0, count, 0, 1000)
-        assert verdicts([run(MEMORY_ALONE), run(MEMORY_AGENT, memory=outcome), lost])[name] is verdict
-    assert name not in verdicts([run(MEMORY_ALONE), run(MEMORY_AGENT, memory=SURVIVED)])
+        runs = [run(MEMORY_AGENT, memory=SURVIVED), run(MEMORY_COLD, memory=outcome), lost]
+        assert verdicts(runs)[name] is verdict
+    assert name not in verdicts([run(MEMORY_AGENT, memory=SURVIVED)])
+
+
+def test_a_service_short_of_memory_is_as_fast_as_beside_the_same_batch_with_memory_for_all() -> None:
+    """Which is what the batch work costs it where nobody need act."""
+    name = "memory: p99 with the agent / the same with memory for all"
+    for p99_ms, verdict in ((20.0, ClaimVerdict.MET), (21.0, ClaimVerdict.MISSED)):
+        runs = [run(MEMORY_AGENT, p99_ms, memory=SURVIVED), run(MEMORY_PLENTY, 20.0, memory=SURVIVED)]
+        assert verdicts(runs)[name] is verdict
 
 
 def test_a_lock_held_by_best_effort_is_waited_for_no_longer_than_without_an_agent() -> None:
@@ -144,8 +155,8 @@ def test_claims_are_against_no_agent() -> None:
 def test_rows_are_chosen_by_name_and_group() -> None:
     """Always in the order they are listed."""
     assert [row.name for row in chosen(["adaptive", "alone"])] == ["alone", "adaptive"]
-    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 18
-    assert [kinds_of(row) for row in chosen(["lock"])] == [(LOCK,)] * 5
+    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 21
+    assert [kinds_of(row) for row in chosen(["lock"])] == [(LOCK,)] * 6
     assert {row.agent["threshold_pct"] for row in chosen([CPUSET, CFS_QUOTA]) if row.agent} == {65}
 
 

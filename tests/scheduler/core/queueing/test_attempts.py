@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -21,6 +24,13 @@ def waiting(name: str) -> Candidate:
     return candidate([pod(name, namespace=namespace, colocation=Colocation(below_prod=not name.isupper()))])
 
 
+def in_turn(attempts: Attempts, order: Sequence[Candidate]) -> Iterator[Candidate]:
+    """As the cycle has it: by the order, then those that were passed over, in the order too."""
+    yield from takewhile(lambda each: attempts.by_order, order)
+    due = {each.subject for each in attempts.due()}
+    yield from (each for each in order if each.subject in due)
+
+
 def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: int = 99, evicting: str = "") -> str:
     """Whom a turn tries of those that are ready, a letter each.
 
@@ -28,19 +38,17 @@ def turn(attempts: Attempts, order: str, most: int, *, free: str = "", plans: in
     """
     attempts.begin(map(waiting, order), TurnLimits(most, plans))
     tried = waited = ""
-    for name in order:
-        if attempts.spent:
-            break
-        if not attempts.may(waiting(name)):
+    for each in in_turn(attempts, list(map(waiting, order))):
+        if not attempts.may(each):
             continue
-        subject = waiting(name).subject
+        subject, name = each.subject, each.subject.name[-1]
         if name in evicting and not attempts.may_plan(subject):
             attempts.postpone(subject)
         else:
             if name in evicting:
                 attempts.planned(subject)
             tried, waited = tried + name * (name not in free), waited + name * (name in free)
-        attempts.looked_at(waiting(name), tried=name not in free)
+        attempts.looked_at(each, tried=name not in free)
     assert attempts.end() is (len(tried + waited) < len(order))
     return tried
 
@@ -112,8 +120,8 @@ def test_a_gang_of_unlike_members_counts_by_their_classes(size: int, turns: str)
     while left:
         attempts.begin(left, TurnLimits(2, 1))
         told.append("")
-        for each in tuple(left):
-            if not attempts.spent and attempts.may(each):
+        for each in in_turn(attempts, tuple(left)):
+            if attempts.may(each):
                 attempts.looked_at(each, tried=True)
                 left.remove(each)
                 told[-1] += each.subject.name[-1]
@@ -180,9 +188,7 @@ def test_thousands_that_fare_as_one_before_them_are_not_all_looked_at_in_one_tur
     while ready:
         attempts.begin(ready, TurnLimits(5, 99))
         looked_at = []
-        for each in ready:
-            if attempts.spent:
-                break
+        for each in in_turn(attempts, ready):
             if attempts.may(each):
                 attempts.looked_at(each, tried=False)
                 looked_at.append(each)
