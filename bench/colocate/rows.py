@@ -84,6 +84,8 @@ class ColocationRow(msgspec.Struct, frozen=True):
 
 LONG = RequestKind("long", 0.9, 300.0)
 SHORT = RequestKind("short", 0.09, 3000.0)
+RARE = RequestKind("rare", 0.9, 30.0)
+"""Where pods that end are counted and not how fast the service is: an emulated CPU can do these, too."""
 LOCK = RequestKind("lock", 0.0, 50.0)
 """Writes of a byte, at even times."""
 SMALL_MILLIS = 10
@@ -137,23 +139,7 @@ SMALL_ROWS = (
 )
 _COLD = Growth(30, 300)
 """Both and the service come to 900 MiB of 1,024, slowly enough to be reclaimed at 64 MiB a second."""
-MEMORY_ROWS = (
-    ColocationRow(MEMORY_ALONE, "1 GiB for pods, alone", BatchKind.NONE, memory=True),
-    ColocationRow(MEMORY_NO_AGENT, "1 GiB for pods, hungry batch, no agent", BatchKind.BEST_EFFORT, memory=True),
-    ColocationRow(
-        MEMORY_AGENT,
-        "1 GiB for pods, hungry batch, adaptive",
-        BatchKind.BEST_EFFORT,
-        {"policy": "adaptive"},
-        memory=True,
-    ),
-    ColocationRow(
-        MEMORY_PLENTY,
-        "memory for all, the same batch, no agent",
-        BatchKind.BEST_EFFORT,
-        memory=True,
-        pods_memory_mib=PLENTY_MIB,
-    ),
+COLD_ROWS = (
     ColocationRow(
         MEMORY_COLD,
         "1 GiB for pods, batch with cold memory, adaptive",
@@ -171,6 +157,25 @@ MEMORY_ROWS = (
         growth=_COLD,
         eviction={"shrink_margin_pct": None},
     ),
+)
+MEMORY_ROWS = (
+    ColocationRow(MEMORY_ALONE, "1 GiB for pods, alone", BatchKind.NONE, memory=True),
+    ColocationRow(MEMORY_NO_AGENT, "1 GiB for pods, hungry batch, no agent", BatchKind.BEST_EFFORT, memory=True),
+    ColocationRow(
+        MEMORY_AGENT,
+        "1 GiB for pods, hungry batch, adaptive",
+        BatchKind.BEST_EFFORT,
+        {"policy": "adaptive"},
+        memory=True,
+    ),
+    ColocationRow(
+        MEMORY_PLENTY,
+        "memory for all, the same batch, no agent",
+        BatchKind.BEST_EFFORT,
+        memory=True,
+        pods_memory_mib=PLENTY_MIB,
+    ),
+    *COLD_ROWS,
 )
 LOCK_ROWS = (
     ColocationRow(LOCK_ALONE, "nobody else takes the lock", BatchKind.NONE, lock=True),
@@ -283,6 +288,8 @@ def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
     """Short requests only where the whole comparison is made."""
     if row.lock:
         return (LOCK,)
+    if row in COLD_ROWS:
+        return (RARE,)
     return (LONG, SHORT) if row in ROWS else (LONG,)
 
 

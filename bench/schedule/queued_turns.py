@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.schedule.cluster import members_of, residents, synthetic_nodes, synthetic_requests
 from bench.schedule.effort import SchedulingEffort, tell
-from bench.schedule.queues import RESIDENT_SHARE, QueuedSpeed, decisions, leaves, three_levels
+from bench.schedule.queues import RESIDENT_SHARE, TURNS, QueuedSpeed, decisions, leaves, three_levels
 from kube import objects
 from kube.dialects.gangs.membership import ANNOTATION_MIN, ANNOTATION_NAME
 from kube.dialects.queues.membership import LABEL_OURS
@@ -44,7 +44,7 @@ def measure_turns(effort: SchedulingEffort) -> Iterator[QueuedSpeed]:
             for found, side in reversed(sides) if turn % 2 else sides:
                 found.append(side.rate())
         yield QueuedSpeed(
-            "turns", effort.queued_nodes, members, number, effort.queues, tuple(with_queues), tuple(without)
+            TURNS, effort.queued_nodes, members, number, effort.queues, tuple(with_queues), tuple(without)
         )
 
 
@@ -119,12 +119,13 @@ def _node(node: Node) -> objects.Node:
 def _queue(queue: Queue) -> objects.Queue:
     spec: dict[str, Any] = {"weight": queue.weight} | ({"parent": queue.parent} if queue.parent else {})
     if queue.cells:
-        cells = queue.cells.items()
-        spec["quota"] = {
-            "guaranteed": {cell[1]: _quantity(cell[1], said.guaranteed) for cell, said in cells},
-            "soft": {cell[1]: _quantity(cell[1], said.nominal or 0) for cell, said in cells},
-            "hard": {cell[1]: _quantity(cell[1], said.maximum or 0) for cell, said in cells},
+        cells = [(resource, said) for (_, resource), said in queue.cells.items()]
+        amounts = {
+            "guaranteed": {resource: _quantity(resource, said.guaranteed) for resource, said in cells},
+            "soft": {resource: _quantity(resource, said.nominal or 0) for resource, said in cells},
+            "hard": {resource: _quantity(resource, said.maximum or 0) for resource, said in cells},
         }
+        spec["quota"] = {word: {"resources": of} for word, of in amounts.items()}
     return objects.Queue(objects.Metadata(name=queue.name, uid=queue.name), spec)
 
 

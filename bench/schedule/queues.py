@@ -43,11 +43,14 @@ class Ordering(msgspec.Struct, frozen=True):
     sort_ms: tuple[float, ...]
 
 
+TURNS, STEPS = "turns", "steps"
+
+
 class QueuedSpeed(msgspec.Struct, frozen=True):
     """Pods placed in a second of CPU, with queues and without any, round by round.
 
-    `what` is *turns*, the scheduler's own from the coming of the pods on, or *steps*: of these turns order, quota,
-    placement, books and record alone.
+    `what`: TURNS are the scheduler's own, from the coming of the pods on, STEPS what of one turn looks at queues
+    (order, quota, books) and what stands between that (placement, record).
     """
 
     what: str
@@ -86,7 +89,7 @@ def measure_queued(effort: SchedulingEffort) -> Iterator[QueuedSpeed]:
         tell(f"deciding on {number} gangs of {members} with {effort.queues} queues and without")
         rounds = [_round(nodes, pods, jobs, queues, turn) for turn in range(effort.rounds)]
         ours, without = zip(*rounds, strict=True)
-        yield QueuedSpeed("steps", len(nodes), members, number, effort.queues, ours, without)
+        yield QueuedSpeed(STEPS, len(nodes), members, number, effort.queues, ours, without)
 
 
 def decisions(effort: SchedulingEffort, members: int) -> int:

@@ -63,7 +63,7 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def governed_by(self) -> str:
         """The queue whose quota it asks; the root where no queue governs it."""
-        return governing(self.workload.queue, online=self.online)
+        return governing(self.workload.queue, online=True) if self.online else self.workload.queue
 
     @property
     def needed(self) -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from bench.figures import ClaimVerdict
+from bench.machine import Machine
+from bench.schedule.benchmark import Schedule
 from bench.schedule.effort import QUICK
 from bench.schedule.queued_turns import coming, known_cluster, measure_turns
-from bench.schedule.queues import leaves, three_levels
+from bench.schedule.queues import STEPS, TURNS, QueuedSpeed, leaves, three_levels
+from bench.schedule.report import targets
 from kube.dialects.queues.membership import LABEL_OURS
-from model.queue import Queue
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.settings import SchedulerSettings
@@ -22,13 +25,18 @@ def test_queues_and_their_quota_are_what_they_were_made_of() -> None:
     cache = ClusterCache(SETTINGS.served)
     cycle = Cycle(cache, SETTINGS)
     cycle.turn([*known_cluster(1, queues), *coming(60, 8, leaves(queues), LABEL_OURS)], 0.0)
-    seen = {queue.name: msgspec.structs.replace(queue, source="") for queue in cache.queues.seen()}
-    assert not cache.queues.problems and seen == {queue.name: _plain(queue) for queue in queues}
+    seen = [(queue.name, queue.parent, queue.weight, queue.cells) for queue in cache.queues.seen()]
+    assert sorted(seen) == sorted((queue.name, queue.parent, queue.weight, queue.cells) for queue in queues)
     assert {each.governed_by for each in cycle.backlog.candidates} <= set(leaves(queues))
 
 
-def _plain(queue: Queue) -> Queue:
-    return msgspec.structs.replace(queue, source="")
+def test_what_is_wanted_holds_for_turns() -> None:
+    """What of a turn looks at queues is told beside it."""
+    fast, slow = (80.0, 81.0), (100.0, 100.0)
+    speeds = tuple(QueuedSpeed(what, 9, 1, 9, 9, fast, slow) for what in (TURNS, STEPS))
+    machine = Machine(2, "some CPU", "6.1", "3.11.7", 0.1, {})
+    found = [each for each in targets(Schedule(machine, QUICK, queues=speeds)) if "queues" in each.name]
+    assert [(each.name.partition(",")[0], each.verdict) for each in found] == [(TURNS, ClaimVerdict.MET)]
 
 
 def test_all_pods_find_a_place_on_both_sides() -> None:
