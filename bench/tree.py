@@ -20,7 +20,7 @@ from model.fault import KernelFault
 
 CONTAINERS_PER_POD = 2
 _PREFIX = "sublet-bench-"
-_REMOVE_BOUND_SECONDS = 10.0
+_REMOVE_BOUND_SECONDS = 60.0
 _REMOVE_RETRY_SECONDS = 0.05
 
 
@@ -112,7 +112,7 @@ def _delegate(directory: Path) -> None:
 
 
 def remove(tops: Sequence[Path]) -> None:
-    """End what runs inside and remove the trees. Raises KernelFault naming what resisted for ten seconds."""
+    """End what runs inside and remove the trees. Raises KernelFault naming what resisted for a minute."""
     deadline = time.monotonic() + _REMOVE_BOUND_SECONDS
     while True:
         trees.kill(tops)
