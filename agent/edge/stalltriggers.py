@@ -34,7 +34,7 @@ _SHORT = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What root in a container may use up, and give back at any time: epoll's watches, memory, open files."""
 _LONGEST_CLOSE_SECONDS = 5.0
 _MOMENT_SECONDS = 0.02
-"""The brake waits no longer for triggers that it asked for; they are heard from its next watch on then."""
+"""The brake waits no longer for triggers that it asked for; it looks for them again each interval."""
 _NODE = ""
 _FULL_PCT = 10
 
@@ -91,9 +91,9 @@ class StallTriggers:
         for cgroup in wanted:
             if cgroup not in self._triggers and cgroup not in self._asked:
                 self._ask(cgroup, epoll)
+        self._placed = wanted
         self._opening.idle(_MOMENT_SECONDS)
-        there = [self._taken(self._answers.popleft()) for _ in range(len(self._answers))]
-        self._placed = wanted if all(there) and not self._asked else None
+        self._take_answers()
 
     def take(self, ready: Mapping[int, int]) -> tuple[WakeCause, ...]:
         """A removed cgroup's trigger is closed, and the cgroup counts as absent."""
@@ -108,6 +108,8 @@ class StallTriggers:
         return tuple(found)
 
     def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        """Nothing: what was asked for and took longer is heard from now on."""
+        self._take_answers()
         return ()
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -119,8 +121,7 @@ class StallTriggers:
     def close(self) -> None:
         self._opening.idle(_LONGEST_CLOSE_SECONDS)
         self._asked = {}
-        while self._answers:
-            self._taken(self._answers.popleft())
+        self._take_answers()
         for cgroup in tuple(self._triggers):
             self._drop(cgroup)
         self._closing.idle(_LONGEST_CLOSE_SECONDS)
@@ -152,8 +153,12 @@ class StallTriggers:
             return
         self._answers.append(_Answer(cgroup, generation, found))
 
-    def _taken(self, answer: _Answer) -> bool:
-        """False where that is worth another try with the next watch: no pressure file so far, or no room to wait."""
+    def _take_answers(self) -> None:
+        for _ in range(len(self._answers)):
+            self._take_answer(self._answers.popleft())
+
+    def _take_answer(self, answer: _Answer) -> None:
+        """Another try with the next watch where there is no pressure file so far, or no room to wait."""
         wanted = self._asked.get(answer.cgroup) == answer.generation
         if wanted:
             del self._asked[answer.cgroup]
@@ -163,7 +168,8 @@ class StallTriggers:
             self._owners[answer.trigger.descriptor] = answer.cgroup
             if not wanted:
                 self._drop(answer.cgroup)
-        return not (wanted and answer.again)
+        if wanted and answer.again:
+            self._placed = None
 
     def _drop(self, cgroup: str) -> None:
         """It is heard no more from now on."""

@@ -59,7 +59,10 @@ class Node:
         self.lowered: list[int] = []
         layout = self.layout
         self.triggers, self.marks = StallTriggers(MOUNT, layout, PROC), memory_alarms(MOUNT, layout)
-        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), KillThread(Killer(MOUNT, layout)))
+        kill = KillThread(Killer(MOUNT, layout))
+        # Until it tells how many it reached.
+        kill.moment_seconds = 60.0
+        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), kill)
         self.brake = BrakeThread(
             MOUNT, layout, 0.1, self.lower, self.woken.set, (self.triggers, self.marks), last_resort
         )

@@ -45,7 +45,10 @@ class Rig:
         self.layout = layout = Layout(pods.root, 2)
         self.woken = threading.Event()
         alarms = (StallTriggers(MOUNT, layout, PROC), memory_alarms(MOUNT, layout))
-        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), KillThread(Killer(MOUNT, layout)))
+        kill = KillThread(Killer(MOUNT, layout))
+        # Until it tells how many it reached.
+        kill.moment_seconds = 60.0
+        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), kill)
         self.brake = BrakeThread(MOUNT, layout, 0.1, self.lower, self.woken.set, alarms, last_resort)
 
     def lower(self, knob: Knob, value: int, narrow_first: tuple[tuple[Knob, int], ...] = ()) -> int | None:
