@@ -38,18 +38,26 @@ class MemorySource(Protocol):
 
 
 class ProcessKiller(Protocol):
-    """Called, it ends all processes of a cgroup and says how many it reached; 0 is a victim that had died already."""
+    """Called, it ends all processes of a cgroup and says how many it reached; 0 is a victim that had died already.
+
+    Nobody waits for it: it says 1 while it is still at it, and of its processes None where they cannot be told yet.
+    """
+
+    def prepare(self) -> None: ...
 
     def __call__(self, cgroup: str) -> int: ...
 
-    def processes(self, cgroup: str) -> frozenset[int]: ...
+    def processes(self, cgroup: str) -> frozenset[int] | None: ...
+
+    def close(self) -> None: ...
 
 
 class _Dying(msgspec.Struct, frozen=True):
-    """The last victim, when it was killed, its processes then, and until when its memory is waited for in any case."""
+    """The last victim, when it was killed, its processes then (None: not told), and until when its memory is waited for
+    in any case."""
 
     victim: PreparedVictim
-    processes: frozenset[int]
+    processes: frozenset[int] | None
     killed_seconds: float
     until_seconds: float
 
@@ -71,7 +79,10 @@ class LastResortKill:
 
     def look(self, prepared: LastResort | None, monotonic_seconds: float, at_seconds: float) -> Kill | None:
         """Kill one victim if memory is short now; None where nobody was killed."""
-        if prepared is None or self._waits(monotonic_seconds):
+        if prepared is None:
+            return None
+        self._kill.prepare()
+        if self._waits(monotonic_seconds):
             return None
         left = self._left_if_short(prepared)
         if left is None:
@@ -82,6 +93,10 @@ class LastResortKill:
             if reached := self._killed(victim, monotonic_seconds):
                 return Kill(victim, at_seconds, monotonic_seconds, left, reached)
         return None
+
+    def close(self) -> None:
+        self.memory.close()
+        self._kill.close()
 
     def _helpful(self, victims: list[PreparedVictim], left: int, prepared: LastResort) -> list[PreparedVictim]:
         """Those that hold anything now, where all of them together hold enough; much may have come or gone since they
@@ -104,7 +119,7 @@ class LastResortKill:
             return False
         if now < dying.until_seconds:
             return True
-        lives = not dying.processes.isdisjoint(self._kill.processes(dying.victim.cgroup))
+        lives = _live(dying.processes, self._kill.processes(dying.victim.cgroup))
         if lives and now < dying.killed_seconds + LONGEST_DYING_SECONDS:
             return True
         if lives:
@@ -139,3 +154,10 @@ class LastResortKill:
         except (OSError, ValueError, Fault):
             self.failed_kills += 1
             return 0
+
+
+def _live(killed: frozenset[int] | None, found: frozenset[int] | None) -> bool:
+    """Whether some of those that were killed are there; where either is not known, anybody counts as one of them."""
+    if killed is None or found is None:
+        return found is None or bool(found)
+    return not killed.isdisjoint(found)

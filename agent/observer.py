@@ -41,7 +41,7 @@ class CgroupSource(Protocol):
 
     def place(self, roster: Mapping[str, Role]) -> None: ...
 
-    def read(self) -> Mapping[str, Found]: ...
+    def read(self, heard: Collection[str] = ()) -> Mapping[str, Found]: ...
 
     def cpus(self, cgroup: str) -> int | None: ...
 
@@ -106,11 +106,11 @@ class NodeObserver:
         self._update_places(facts)
         return self._places
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
         """The node's counters as close together as one thread can read them, of the places as they were told last."""
         layout, cgroups, host = self._layout, self._sources.cgroups, self._sources.host
         now, monotonic = self._clock()
-        samples = cgroups.read()
+        samples = cgroups.read(heard)
         # Memory that is given back in between is then held by a cgroup at most, never by the node alone.
         node_sample = host.sample()
         pressure = host.pressure()

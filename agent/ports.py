@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -277,7 +277,9 @@ class Observer(Protocol):
         """Which cgroups exist now; the same object as long as nothing changed."""
         ...
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation: ...
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+        """`heard` are cgroups of pods whose waiting for CPU is read in this pass, whoever's turn it is."""
+        ...
 
 
 class Executor(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -48,7 +48,7 @@ class Recording:
     def places(self, facts: ClusterFacts) -> Places:
         return self._now.observation.places
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
         return self._now.observation
 
     def drain(self) -> tuple[Cut, ...]:

@@ -247,5 +247,5 @@ class BrakeThread:
         for alarms in self._alarms:
             alarms.close()
         if self._last_resort is not None:
-            self._last_resort.memory.close()
+            self._last_resort.close()
         self._epoll.close()

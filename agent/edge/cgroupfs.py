@@ -202,8 +202,8 @@ class CgroupReader:
             if cgroup not in self._rows:
                 self._add(cgroup, role)
 
-    def read(self) -> dict[str, CgroupSample | Missing]:
-        """One pass: a sample or an absence for every placed cgroup."""
+    def read(self, heard: Iterable[str] = ()) -> dict[str, CgroupSample | Missing]:
+        """One pass: a sample or an absence for every placed cgroup; of those `heard` their waiting for CPU, too."""
         turn = self._pass % len(self._turns)
         self._pass += 1
         self._look_again(self._turns[turn])
@@ -213,10 +213,11 @@ class CgroupReader:
         self._fresh = []
         for row in fresh:
             row.gone = None
+        listened = [self._rows[cgroup] for cgroup in heard if cgroup in self._rows]
         for kind in self._kinds:
             self._sweep(kind, self._every[kind.part])
-            self._sweep(kind, self._due(kind.part, turn, fresh))
-        for row in (*self._roots, *self._turns[turn], *fresh):
+            self._sweep(kind, self._due(kind.part, turn, fresh, listened))
+        for row in (*self._roots, *self._turns[turn], *fresh, *listened):
             if row.changed:
                 row.combine()
         return {cgroup: row.sample() for cgroup, row in self._rows.items()}
@@ -292,9 +293,10 @@ class CgroupReader:
         self._roots = [row for row in self._rows.values() if row.role is Role.ROOT]
         self._levelled = [row for row in self._rows.values() if row.memory.cadence is Cadence.WHEN_MOVED]
 
-    def _due(self, part: FilePart, turn: int, fresh: Sequence[_Row]) -> Iterable[_File]:
+    def _due(self, part: FilePart, turn: int, fresh: Sequence[_Row], listened: Sequence[_Row]) -> Iterable[_File]:
         """What this pass reads beyond what every pass does; each file once."""
-        new = (file for row in fresh if (file := row.files.get(part)) and file.cadence is not Cadence.EVERY_PASS)
+        wanted = (*fresh, *listened) if part is FilePart.CPU_PRESSURE else fresh
+        new = (file for row in wanted if (file := row.files.get(part)) and file.cadence is not Cadence.EVERY_PASS)
         due = dict.fromkeys(self._slow[turn][part])
         due.update((file, None) for file in new)
         if part is FilePart.MEMORY:

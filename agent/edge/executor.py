@@ -35,6 +35,7 @@ from agent.core.observe.knobs import (
     is_quota,
     is_v1_cpuset,
     is_v1_quota,
+    may_take_long,
     same,
     text_of,
     value_of,
@@ -106,6 +107,7 @@ class KnobExecutor:
         self._first = WorkerThread(
             "first memory limits", patience_seconds=_HANGS_SECONDS, most=_MOST_AT_ONCE, monotonic=monotonic
         )
+        self._cgroups = WorkerThread("limits of cgroups", patience_seconds=_HANGS_SECONDS, monotonic=monotonic)
         self._disk_busy_since: float | None = None
         self._failed: dict[Knob, WriteOutcome] = {}
         self._under_way: dict[Knob, Write] = {}
@@ -147,14 +149,14 @@ class KnobExecutor:
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
         """In order; all originals are on the disk, in one go, before the first of them.
 
-        A memory limit is still on its way when this returns; its error is that of the try before it.
+        A memory limit, or one of cgroups, is still on its way when this returns; its error is that of the try before.
         """
         if self._dry:
             return tuple(WriteOutcome(write, dropped=True) for write in writes)
         self._sweep()
         self._save_originals({write.knob: write.original for write in writes})
         return tuple(
-            self._send(write, seen_cuts) if is_memory_limit(write.knob) else self._apply_one(write, seen_cuts)
+            self._send(write, seen_cuts) if may_take_long(write.knob) else self._apply_one(write, seen_cuts)
             for write in writes
         )
 
@@ -189,12 +191,13 @@ class KnobExecutor:
 
     def idle(self, seconds: float = 0.0) -> bool:
         """Nothing is on its way any more, within so long."""
-        return all(worker.idle(seconds) for worker in (self._first, self._slow, self._disk))
+        return all(worker.idle(seconds) for worker in (self._first, self._slow, self._cgroups, self._disk))
 
     def close(self) -> None:
-        """Memory limits that wait are not written any more."""
+        """Memory limits and those of cgroups that wait are not written any more."""
         self._first.close()
         self._slow.close()
+        self._cgroups.close()
         self._disk.close()
 
     def lower_raised(self) -> None:
@@ -215,11 +218,13 @@ class KnobExecutor:
         return restored
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
-        worker, job = (self._first, self._hold) if write.previous == UNLIMITED else (self._slow, self._limit_memory)
+        worker, job = self._cgroups, self._limit_slowly
+        if is_memory_limit(write.knob):
+            worker, job = (self._first, self._hold) if write.previous == UNLIMITED else (self._slow, self._limit_slowly)
         before = self._failed.get(write.knob)
         if not worker.submit(write.knob, partial(job, write, seen_cuts)):
-            return self._refusal(write, "too many memory limits wait to be written")
-        if self._first.held_up(write.knob) or self._slow.held_up(write.knob):
+            return self._refusal(write, "too many limits wait to be written")
+        if any(each.held_up(write.knob) for each in (self._first, self._slow, self._cgroups)):
             # It was submitted all the same: once the kernel answers, this is the newest.
             return self._refusal(write, _NO_ANSWER)
         return WriteOutcome(write) if before is None else replace(before, write=write)
@@ -228,15 +233,16 @@ class KnobExecutor:
         """In the thread of first limits: the limit where nothing has to be reclaimed for it; else no more than is
         charged now, and the rest in its turn."""
         if self._files.fits(write.knob, write.value):
-            self._limit_memory(write, seen_cuts)
+            self._limit_slowly(write, seen_cuts)
             return
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})
         self._holds(write)
-        self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts))
+        self._slow.submit(write.knob, partial(self._limit_slowly, write, seen_cuts))
 
-    def _limit_memory(self, write: Write, seen_cuts: int) -> None:
-        """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
+    def _limit_slowly(self, write: Write, seen_cuts: int) -> None:
+        """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims, or has the tree of
+        cgroups locked."""
         least = self._files.least(write.knob, write.value)
         # What cannot be given back yet stays known, and is tried again.
         possible = replace(write, value=least, gives_back=write.gives_back and least == write.value)

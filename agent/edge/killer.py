@@ -1,6 +1,6 @@
 """Killer: SIGKILL to everything in one best-effort cgroup.
 
-The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises. A container may make
+It neither waits for the processes to be gone nor ever raises. A container may make
 cgroups below its own: of hundreds of thousands few are looked into, and the processes of all others are asked where
 they are; and with cgroup v1 it may freeze its processes there, which then do not end before they are thawed.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Set
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -20,10 +22,12 @@ import structlog
 from agent.core.observe.layout import Layout
 from agent.files.folders import reachable_folders
 from agent.files.thawing import FREEZER, thaw, thawed
+from agent.worker import WorkerThread
 
 log = structlog.get_logger()
 
 _BOUND_SECONDS = 0.005
+_WHOLE_SECONDS = 0.02
 _V1_HIERARCHY = "memory"
 _MOST_FOLDERS = 256
 _HELD_AT_ONCE = 256
@@ -50,6 +54,7 @@ class Killer:
         self._below = layout.best_effort
         self._proc = proc
         self._monotonic = monotonic
+        self._whole = WorkerThread("whole cgroups to end")
         self.refused = 0
         self.failed_signals = 0
 
@@ -62,7 +67,7 @@ class Killer:
         whole = self._kill_whole(cgroup)
         # A process whose first thread has ended is not reached by that: kill(2) finds another of its threads.
         each = self._kill_one_by_one(cgroup)
-        return each if whole is None else whole
+        return each if whole is None else max(whole, each)
 
     def processes(self, cgroup: str) -> frozenset[int]:
         """Processes in it, at all depths; a dying one stays there until its memory is given back."""
@@ -73,23 +78,21 @@ class Killer:
         return cgroup.startswith(f"{self._below}/") and not {"", ".", ".."}.intersection(steps)
 
     def _kill_whole(self, cgroup: str) -> int | None:
-        """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind; None where that is not there or too much."""
-        try:
-            descriptor = os.open(self._tree / cgroup.lstrip("/") / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
-        except OSError:
+        """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind and no kernel thread out of place; None where
+        that is not there, would be too much, or has no answer: it takes a lock that whoever switches controllers of
+        cgroups of its own, or makes some, may hold for seconds."""
+        kill = self._tree / cgroup.lstrip("/") / "cgroup.kill"
+        if not kill.exists():
             return None
-        members = self._members(cgroup)
-        try:
-            if self._mortal(members) == members:
-                # Where its processes hide it reaches them all the same.
-                populated = self._is_populated(cgroup)
-                os.write(descriptor, b"1")
-                return max(len(members), int(populated))
-        except OSError:
+        members, is_all = self._looked_up(cgroup)
+        away = () if is_all else (1, os.getpid())
+        if members & {0, 1, os.getpid()} or any(_is_in(self._cgroup_of(p, self._hierarchy), cgroup) for p in away):
             return None
-        finally:
-            os.close(descriptor)
-        return None
+        # Where its processes hide it reaches them all the same.
+        populated = self._is_populated(cgroup)
+        done = threading.Event()
+        self._whole.submit(cgroup, partial(_kill_all_in, kill, done))
+        return max(len(members), int(populated)) if done.wait(_WHOLE_SECONDS) else None
 
     def _is_populated(self, cgroup: str) -> bool:
         try:
@@ -236,6 +239,17 @@ class Killer:
             return bool(int(fields[6]) & _PF_KTHREAD)
         except (OSError, ValueError, IndexError):
             return False
+
+
+def _kill_all_in(file: Path, done: threading.Event) -> None:
+    """By a cgroup's cgroup.kill; `done` where the kernel took it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, b"1")
+            done.set()
+        finally:
+            os.close(descriptor)
 
 
 def _descriptor_of(process: int, stack: contextlib.ExitStack) -> int | None:

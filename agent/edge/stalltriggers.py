@@ -1,8 +1,10 @@
 """Pressure stall triggers: the kernel says when tasks waited for 10 % of a window.
 
 Windows below 2 s need CAP_SYS_RESOURCE. To close one takes the kernel 10 to 30 ms, in which the brake's thread would
-see nothing, and which pods are watched may change each tick: another thread does. Source: kernel
-Documentation/accounting/psi.rst; kernel/sched/psi.c, psi_trigger_destroy.
+see nothing, and which pods are watched may change each tick: another thread does. To ask for one takes a lock of all
+cgroups, which a batch pod that may write cgroups of its own can hold for seconds: so that is done by a thread, too.
+Source: kernel Documentation/accounting/psi.rst; kernel/sched/psi.c, psi_trigger_destroy; kernel/cgroup/cgroup.c,
+pressure_write.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import contextlib
 import errno
 import os
 import select
+from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -30,6 +33,8 @@ _ABSENT = (errno.ENOENT, errno.ENODEV)
 _SHORT = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What root in a container may use up, and give back at any time: epoll's watches, memory, open files."""
 _LONGEST_CLOSE_SECONDS = 5.0
+_MOMENT_SECONDS = 0.02
+"""The brake waits no longer for triggers that it asked for; it looks for them again each interval."""
 _NODE = ""
 _FULL_PCT = 10
 
@@ -37,6 +42,16 @@ _FULL_PCT = 10
 class _Trigger(msgspec.Struct, frozen=True):
     descriptor: int
     window: str
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """To a question of `generation` for a cgroup's trigger: None where there is none; `again`: worth another try."""
+
+    cgroup: str
+    generation: int
+    trigger: _Trigger | None
+    again: bool = False
+    unreadable: bool = False
 
 
 class StallTriggers:
@@ -54,6 +69,10 @@ class StallTriggers:
         self._placed: tuple[str, ...] | None = None
         self._epoll: select.epoll | None = None
         self._closing = WorkerThread("closed triggers")
+        self._opening = WorkerThread("new triggers")
+        self._asked: dict[str, int] = {}
+        self._answers: deque[_Answer] = deque()
+        self._generation = 0
         self._stall_pct = 0
         self.unreadable = 0
 
@@ -67,8 +86,14 @@ class StallTriggers:
         self._stall_pct = watch.stall_pct
         for cgroup in self._triggers.keys() - kept:
             self._drop(cgroup)
-        there = [self._add(cgroup, epoll) for cgroup in wanted if cgroup not in self._triggers]
-        self._placed = wanted if all(there) else None
+        # Whoever is not wanted any more, or with another threshold, is closed once it is answered.
+        self._asked = {cgroup: asked for cgroup, asked in self._asked.items() if cgroup in kept}
+        for cgroup in wanted:
+            if cgroup not in self._triggers and cgroup not in self._asked:
+                self._ask(cgroup, epoll)
+        self._placed = wanted
+        self._opening.idle(_MOMENT_SECONDS)
+        self._take_answers()
 
     def take(self, ready: Mapping[int, int]) -> tuple[WakeCause, ...]:
         """A removed cgroup's trigger is closed, and the cgroup counts as absent."""
@@ -83,6 +108,8 @@ class StallTriggers:
         return tuple(found)
 
     def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        """Nothing: what was asked for and took longer is heard from now on."""
+        self._take_answers()
         return ()
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -92,25 +119,57 @@ class StallTriggers:
         return (*counted, *((Mechanism(f"PSI trigger {node.window} on the node's memory"),) if node else ()))
 
     def close(self) -> None:
+        self._opening.idle(_LONGEST_CLOSE_SECONDS)
+        self._asked = {}
+        self._take_answers()
         for cgroup in tuple(self._triggers):
             self._drop(cgroup)
         self._closing.idle(_LONGEST_CLOSE_SECONDS)
 
-    def _add(self, cgroup: str, epoll: select.epoll) -> bool:
-        """False where that is worth another try with the next watch: no pressure file so far, or no room to wait."""
+    def _ask(self, cgroup: str, epoll: select.epoll) -> None:
+        self._generation += 1
+        self._asked[cgroup] = self._generation
+        job = partial(self._answer, cgroup, self._generation, self._stall_pct, epoll)
+        if not self._opening.submit((cgroup, self._generation), job):
+            job()
+
+    def _answer(self, cgroup: str, generation: int, stall_pct: int, epoll: select.epoll) -> None:
+        """In a thread of its own: the kernel may take its time."""
         path = f"{self._folder}{cgroup}/{self._file}" if cgroup else self._node_file
-        kind, pct = ("some", max(self._stall_pct, 1)) if cgroup else ("full", _FULL_PCT)
+        kind, pct = ("some", max(stall_pct, 1)) if cgroup else ("full", _FULL_PCT)
+        found: _Trigger | None = None
         try:
             for window_us, name in _WINDOWS:
                 descriptor = _registered(path, f"{kind} {window_us * pct // 100} {window_us}", epoll)
                 if descriptor is not None:
-                    self._triggers[cgroup] = _Trigger(descriptor, name)
-                    self._owners[descriptor] = cgroup
+                    found = _Trigger(descriptor, name)
                     break
-        except OSError as error:
-            self.unreadable += error.errno not in _ABSENT
-            return error.errno not in (*_ABSENT, *_SHORT)
-        return True
+        except (OSError, ValueError) as error:
+            # ValueError: nobody waits any more, since the brake has ended.
+            code = error.errno if isinstance(error, OSError) else None
+            self._answers.append(
+                _Answer(cgroup, generation, None, code in (*_ABSENT, *_SHORT), code is not None and code not in _ABSENT)
+            )
+            return
+        self._answers.append(_Answer(cgroup, generation, found))
+
+    def _take_answers(self) -> None:
+        for _ in range(len(self._answers)):
+            self._take_answer(self._answers.popleft())
+
+    def _take_answer(self, answer: _Answer) -> None:
+        """Another try with the next watch where there is no pressure file so far, or no room to wait."""
+        wanted = self._asked.get(answer.cgroup) == answer.generation
+        if wanted:
+            del self._asked[answer.cgroup]
+            self.unreadable += answer.unreadable
+        if answer.trigger is not None:
+            self._triggers[answer.cgroup] = answer.trigger
+            self._owners[answer.trigger.descriptor] = answer.cgroup
+            if not wanted:
+                self._drop(answer.cgroup)
+        if wanted and answer.again:
+            self._placed = None
 
     def _drop(self, cgroup: str) -> None:
         """It is heard no more from now on."""

@@ -32,6 +32,7 @@ from agent.edge.reclaimer import MemoryReclaimer
 from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
 from agent.files.statefile import StateFile, originals_in
+from agent.kill_thread import KillThread
 from agent.last_resort_kill import LastResortKill
 from agent.observer import NodeObserver, ObserverSources
 from agent.run.heartbeat_guard import last_plan
@@ -96,7 +97,7 @@ class AgentMachine:
         # What somebody resets later is put right, even where the disk is full by then.
         self.executor.remember(*knobs.always)
         _tell_without_pids(self.executor.path(knobs.pids))
-        killing = LastResortKill(MemoryLevels(root, layout, proc, paths.sys), Killer(root, layout, proc))
+        killing = LastResortKill(MemoryLevels(root, layout, proc, paths.sys), KillThread(Killer(root, layout, proc)))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout), MemoryPoll(proc))
         self.brake = BrakeThread(
             root,

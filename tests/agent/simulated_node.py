@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Collection
 
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
@@ -143,7 +144,7 @@ class SimulatedNode:
         found = {knob: KnobReading(self._kernel[knob], self._ours.get(knob)) for knob in knobs}
         return KnobReadings(found, self._cuts, self._seconds if self._cut else None)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
         used = sum(living.whole.memory_bytes for living in self._pods)
         stall = Stall(1.0, 1.0, 1.0, self._ticks)
         return Observation(

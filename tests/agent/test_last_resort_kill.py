@@ -46,6 +46,7 @@ class FakeKernel:
         self.killed: list[str] = []
         self.living = {victim.cgroup: frozenset({10 * n, 10 * n + 1}) for n, victim in enumerate(VICTIMS, 1)}
         self.stuck: set[str] = set()
+        self.silent = self.prepared = False
         self.error = error
 
     def __call__(self, cgroup: str) -> int:
@@ -57,8 +58,14 @@ class FakeKernel:
             self.living[cgroup] = frozenset()
         return reached
 
-    def processes(self, cgroup: str) -> frozenset[int]:
-        return self.living[cgroup]
+    def processes(self, cgroup: str) -> frozenset[int] | None:
+        return None if self.silent else self.living[cgroup]
+
+    def prepare(self) -> None:
+        self.prepared = True
+
+    def close(self) -> None:
+        self.prepared = False
 
 
 class Rig:
@@ -196,3 +203,18 @@ def test_kubepods_own_limit(memory: FakeMemory, left: int | None, dear_reads: in
     """memory.stat is read only where the whole charge would be too much; ignorance kills nobody."""
     kill = Rig(memory).look(1.0, room=50)
     assert (kill.available_bytes if kill else None) == left and memory.dear_reads == dear_reads
+
+
+def test_a_victim_of_which_nothing_is_told_is_taken_to_live() -> None:
+    """Its kill may take a while where it has thousands of processes; nobody else goes for that, up to the bound."""
+    rig = Rig()
+    rig.kernel.silent = True
+    assert rig.dies(5.0) == "u0" and rig.kernel.prepared
+    assert [rig.dies(at) for at in (5.2, 9.9)] == ["", ""]
+    rig.kernel.silent = False
+    assert rig.dies(9.95) == "u1"
+    rig.kernel.silent = True
+    assert rig.dies(14.9) == ""
+    assert rig.dies(14.96) == "u2", "who does not end is passed over"
+    rig.last_resort.close()
+    assert not rig.kernel.prepared

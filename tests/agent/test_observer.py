@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -50,8 +50,9 @@ class FakeCgroups:
     def place(self, roster: Mapping[str, Role]) -> None:
         self.rosters.append(dict(roster))
 
-    def read(self) -> Mapping[str, CgroupSample | Missing]:
+    def read(self, heard: Collection[str] = ()) -> Mapping[str, CgroupSample | Missing]:
         self.passes += 1
+        self.heard = tuple(heard)
         return {path: sample(path) for path in self.rosters[-1]}
 
     def cpus(self, cgroup: str) -> int | None:
@@ -173,6 +174,13 @@ def test_the_host_is_read_after_the_cgroups(node: FakeNode) -> None:
     """A victim whose memory comes back in between is seen to hold it still, so that it is not missing twice."""
     node.observe(())
     assert node.passes_before_host == 1
+
+
+def test_who_is_heard_is_read(node: FakeNode, web: Pod) -> None:
+    """Each pass, as the tick says."""
+    node.observe((web,))
+    node.observer.observe(ClusterFacts(None, (web,)), KnobReadings({}, 7, 4.0), (WEB,))
+    assert node.cgroups.heard == (WEB,)
 
 
 def test_pods_and_containers_by_uid_and_name(node: FakeNode, web: Pod) -> None:

@@ -20,10 +20,15 @@ MOST_WATCHED = 64
 
 
 class StallMemory(msgspec.Struct, frozen=True):
-    """What one tick must know of the one before; `tracks` by cgroup."""
+    """What one tick must know of the one before; `tracks` by cgroup.
+
+    `heard` are the cgroups that the brake listens to: how long these waited is read in each pass, since a cut that was
+    made for them is no noise, and not futile, merely because nobody looked.
+    """
 
     tracks: Mapping[str, StallTrack] = {}
     relief: ReliefMemory = ReliefMemory()
+    heard: tuple[str, ...] = ()
 
 
 class OnlineStalls(msgspec.Struct, frozen=True):
@@ -54,13 +59,16 @@ def online_stalls(
         return StallMemory(), OnlineStalls()
     now = observation.monotonic_seconds
     apart = state.relief.disregards(facts.layout.burstable, now)
-    found = stall_sources(facts.layout, observation, usage, facts.pods, facts.strategy, root_disregarded=apart)
+    found = stall_sources(
+        facts.layout, observation, usage, facts.pods, facts.strategy, root_disregarded=apart, heard=state.heard
+    )
     if usage is None or facts.cut_range is None:
         return state, OnlineStalls(online=_trusted(found, state.relief, state.tracks, now))
     tracks = stall_tracks(state.tracks, found, observation.monotonic_seconds)
     told = stall_signals(tracks, found, usage, facts.pods, facts.strategy)
     after, relief = relieve(state.relief, told, facts.cut_range, observation.monotonic_seconds, facts.cut_us)
-    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, tracks, now))
+    trusted = _trusted(found, after, tracks, now)
+    return StallMemory(tracks, after, trusted), OnlineStalls(relief, trusted)
 
 
 def _absent(observation: Observation, usage: NodeUsage | None) -> bool:

@@ -8,7 +8,7 @@ word is disregarded: one pod that always waits would speak for all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -40,13 +40,14 @@ class StallTrack(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class StallSource(msgspec.Struct, frozen=True):
-    """A cgroup whose waiting for CPU is a sign; `total_us` is None where the kernel keeps none. Roots are read each
-    pass, pods in turn."""
+    """A cgroup whose waiting for CPU is a sign; `total_us` is None where the kernel keeps none. Roots, and pods to
+    which the brake listens, are read in `each_pass`, other pods in turn."""
 
     cgroup: str
     name: str
     total_us: int | None
     is_root: bool = False
+    each_pass: bool = False
 
 
 def stall_sources(
@@ -57,9 +58,10 @@ def stall_sources(
     strategy: SuppressStrategy,
     *,
     root_disregarded: bool = False,
+    heard: Collection[str] = (),
 ) -> tuple[StallSource, ...]:
     """The node's services; the burstable root, where all pods below it may speak, and single pods; Guaranteed ones have
-    no root of their own."""
+    no root of their own. Of pods that are `heard` this pass has read how long they waited."""
     if strategy.online_stall_pct is None:
         return ()
     throttled = usage.throttled_ratio if usage else {}
@@ -75,18 +77,23 @@ def stall_sources(
     ]
     alone.sort(key=lambda pod: (pod.status.kubernetes_qos is not KubernetesQoS.GUARANTEED, pod.key))
     root = (
-        [StallSource(layout.burstable, "burstable pods", _total(observation.burstable), is_root=True)]
+        [StallSource(layout.burstable, "burstable pods", _total(observation.burstable), is_root=True, each_pass=True)]
         if together
         else []
     )
     waited_us = observation.services_waited_us
-    services = [] if waited_us is None else [StallSource(SERVICES, "the node's services", waited_us, is_root=True)]
+    services = (
+        []
+        if waited_us is None
+        else [StallSource(SERVICES, "the node's services", waited_us, is_root=True, each_pass=True)]
+    )
     found = [
         *services,
         *root,
         *(
-            StallSource(observation.places.pods[p.uid].path, f"pod {p.key}", _total(observation.pods.get(p.uid)))
+            StallSource(path, f"pod {p.key}", _total(observation.pods.get(p.uid)), each_pass=path in heard)
             for p in alone
+            for path in (observation.places.pods[p.uid].path,)
         ),
     ]
     return tuple(found[:MOST_SOURCES])
@@ -94,7 +101,9 @@ def stall_sources(
 
 def stall_tracks(before: Mapping[str, StallTrack], found: Iterable[StallSource], now: float) -> dict[str, StallTrack]:
     """Waiting of every source that tells of it, by cgroup."""
-    return {w.cgroup: _track(before.get(w.cgroup), w.total_us, w.is_root, now) for w in found if w.total_us is not None}
+    return {
+        w.cgroup: _track(before.get(w.cgroup), w.total_us, w.each_pass, now) for w in found if w.total_us is not None
+    }
 
 
 def stall_signals(
@@ -124,12 +133,12 @@ def _total(sample: CgroupSample | Missing | None) -> int | None:
     return pressure.cpu_some.total_us if pressure and pressure.cpu_some else None
 
 
-def _track(before: StallTrack | None, total_us: int, is_root: bool, now: float) -> StallTrack:
+def _track(before: StallTrack | None, total_us: int, each_pass: bool, now: float) -> StallTrack:
     if before is None or total_us < before.total_us or now < before.at_seconds:
         return StallTrack(now, total_us, now, total_us)
     if now - before.at_seconds < _SHORTEST_SECONDS:
         return before
-    if is_root:
+    if each_pass:
         # Over two looks: one alone is noisy.
         ratio = _ratio(total_us - before.before_us, now - before.before_seconds)
         return StallTrack(now, total_us, before.at_seconds, before.total_us, ratio)

@@ -199,6 +199,12 @@ def is_memory_limit(knob: Knob) -> bool:
     return row_of(knob).reclaims
 
 
+def may_take_long(knob: Knob) -> bool:
+    """To write it takes as long as reclaiming does, or as whoever changes the tree of cgroups has that locked: a batch
+    pod that may write cgroups of its own, and has no CPU meanwhile, has it for seconds."""
+    return is_memory_limit(knob) or knob.file == CGROUPS_FILE
+
+
 def value_of(knob: Knob, text: bytes) -> Value:
     """What the file says: a CPU list as the kernel prints it, else a number. Raises ValueError saying what is wrong."""
     form = row_of(knob).form

@@ -105,6 +105,12 @@ class FakeExecutioner:
     def processes(self, cgroup: str) -> frozenset[int]:
         return frozenset()
 
+    def prepare(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
 
 class Rig:
     """Two counter files, and an executor that only remembers."""

@@ -208,6 +208,27 @@ def test_cadence_on_v2(tmp_path: Path) -> None:
     assert (reads["cpu.stat"], reads["memory.current"], reads["memory.stat"], reads["memory.events"]) == (20, 20, 2, 2)
 
 
+def test_who_is_heard_is_read_each_pass(tree: Tree) -> None:
+    """How long it waited for CPU, and of nothing else more than is due; whoever is not there, or has no such file, is
+    no error."""
+    pressure = "unified/cpu.pressure" if tree.version == 1 else "cpu.pressure"
+    for pod in ("/a", "/b"):
+        tree.make(pod)
+    reader = tree.reader(slow_passes=1000)
+    reader.place({"/a": Role.POD, "/b": Role.POD})
+    for _ in range(2):
+        reader.read()
+    for pod in ("/a", "/b"):
+        tree.write(pod, pressure, PSI.replace("total=9", "total=50"))
+    tree.reads.clear()
+    found = reader.read(("/a", "/gone"))
+    totals = {pod: found[pod].pressure.cpu_some.total_us for pod in ("/a", "/b")}  # type: ignore[union-attr]
+    assert totals["/a"] > totals["/b"] and tree.reads["cpu.pressure"] == 1 and not tree.reads["memory.pressure"]
+    tree.path("/b", pressure).unlink()
+    reader.close()
+    assert reader.read(("/b",)) == {}
+
+
 def test_slow_turns_are_spread(v1: Tree) -> None:
     """Of twenty containers two are due in each pass of ten: no pass is a spike; churn keeps it so."""
     names = [f"{POD}/{number}" for number in range(20)]

@@ -100,11 +100,11 @@ class Node:
 
 
 class Reclaiming:
-    """A memory limit whose kernel takes its time: whoever opens it waits for `end`."""
+    """A memory limit, or another, whose kernel takes its time: whoever opens it waits for `end`."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._path = node.executor.path(V2_MEMORY)
+    def __init__(self, node: Node, knob: Knob = V2_MEMORY) -> None:
+        self._node, self._knob = node, knob
+        self._path = node.executor.path(knob)
         self._path.unlink()
         os.mkfifo(self._path)
         self._answer = -1
@@ -118,7 +118,7 @@ class Reclaiming:
                 self._answer = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
             time.sleep(0.005)
         self._path.unlink()
-        self._node.say(V2_MEMORY, text)
+        self._node.say(self._knob, text)
 
     def end(self) -> None:
         os.write(self._answer, b"9000000")
@@ -343,6 +343,26 @@ def test_nobody_waits_for_the_kernel_to_reclaim(node: Node) -> None:
     assert node.executor.lower(QUOTA, 4000) == 6000 and not node.executor.idle()
     slow.end()
     assert node.said(V2_MEMORY) == "6000000"
+
+
+def test_nobody_waits_for_the_lock_of_cgroups(node: Node) -> None:
+    """Best effort may hold it as `cgroup.max.descendants` is written: neither the tick nor the brake's cut waits."""
+    cgroups = msgspec.structs.replace(V2_MEMORY, file="cgroup.max.descendants")
+    node.say(cgroups, "max")
+    node.apply(write(9000), write(1000, knob=cgroups))
+    node.settle()
+    assert node.said(cgroups) == "1000"
+    slow = Reclaiming(node, cgroups)
+    applying = threading.Thread(target=node.apply, args=[write(900, 1000, knob=cgroups)], daemon=True)
+    applying.start()
+    slow.begun("1000")
+    applying.join(PATIENCE_SECONDS)
+    assert not applying.is_alive() and not node.executor.idle()
+    assert node.executor.lower(QUOTA, 4000) == 9000
+    node.clock.now += 5
+    assert "does not answer" in node.apply(write(900, 1000, knob=cgroups))[0].error
+    slow.end()
+    assert node.said(cgroups) == "900"
 
 
 def test_a_kernel_that_does_not_answer_keeps_no_other_memory_limit(node: Node) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -375,6 +376,22 @@ def test_a_kernel_thread_is_spared(folders: Folders) -> None:
     assert folders.killer(POD) == 0 and folders.process.poll() is None
     (folders.proc / str(folders.process.pid) / "stat").write_text("1 (x) S 1 0 0 0 -1 4194304 0\n")
     assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
+
+
+def test_the_kernels_own_kill_has_no_answer(folders: Folders) -> None:
+    """It waits for a lock that best effort may hold, as a pipe does for whoever reads it: each process is sent a signal
+    meanwhile."""
+    folders.put(POD, f"{folders.process.pid}\n")
+    pipe = folders.tree / POD.lstrip("/") / "cgroup.kill"
+    os.mkfifo(pipe)
+    killed = threading.Thread(target=folders.killer, args=[POD], daemon=True)
+    killed.start()
+    try:
+        assert folders.process.wait(20) == -9
+        killed.join(20)
+        assert not killed.is_alive()
+    finally:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
 
 
 def test_a_cgroup_that_is_gone(folders: Folders) -> None:

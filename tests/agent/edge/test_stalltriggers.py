@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ import pytest
 
 from agent.core.limit.watch import Watch
 from agent.core.observe.layout import Layout
+from agent.edge import stalltriggers
 from agent.edge.stalltriggers import StallTriggers
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until all triggers are had, or refused."""
+    monkeypatch.setattr(stalltriggers, "_MOMENT_SECONDS", 20.0)
+
 
 SAID = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 
@@ -90,4 +99,39 @@ def test_the_brake_waits_for_no_trigger_to_close(tmp_path: Path, monkeypatch: py
     triggers.close()
     assert len(closed) == 3
     monkeypatch.undo()
+    epoll.close()
+
+
+def test_the_brake_waits_for_no_trigger_to_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Best effort may hold the lock of all cgroups that the kernel takes for one: it is heard once it is had, and closed
+    where nobody wants it by then."""
+    pods = tuple(f"/kubepods/pod{number}" for number in range(2))
+    for pod in pods:
+        (tmp_path / pod.lstrip("/")).mkdir(parents=True)
+        os.mkfifo(tmp_path / pod.lstrip("/") / "cpu.pressure")
+    triggers, epoll, registered = (
+        StallTriggers(tmp_path, Layout("/kubepods", 2), tmp_path),
+        select.epoll(),
+        threading.Event(),
+    )
+
+    def slow(path: str, wanted: str, epoll: select.epoll) -> int | None:
+        assert registered.wait(20)
+        return real(path, wanted, epoll)
+
+    real = stalltriggers._registered
+    monkeypatch.setattr(stalltriggers, "_registered", slow)
+    monkeypatch.setattr(stalltriggers, "_MOMENT_SECONDS", 0.001)
+    asking = threading.Thread(target=triggers.place, args=[Watch(online=pods), epoll], daemon=True)
+    asking.start()
+    asking.join(10)
+    assert not asking.is_alive() and triggers.mechanisms() == ()
+    triggers.place(Watch(online=pods[:1]), epoll)
+    registered.set()
+    deadline = time.monotonic() + 20
+    while not triggers.mechanisms() and time.monotonic() < deadline:
+        time.sleep(0.01)
+        assert triggers.look(0.0) == ()
+    assert [each.cgroups for each in triggers.mechanisms()] == [1]
+    triggers.close()
     epoll.close()

@@ -23,6 +23,7 @@ from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import Thresholds, memory_alarms
 from agent.edge.stalltriggers import StallTriggers
+from agent.kill_thread import KillThread
 from agent.last_resort_kill import LastResortKill
 from cgroup_fixtures.live import MOUNT, LiveTree
 from model.decision import Term
@@ -58,7 +59,10 @@ class Node:
         self.lowered: list[int] = []
         layout = self.layout
         self.triggers, self.marks = StallTriggers(MOUNT, layout, PROC), memory_alarms(MOUNT, layout)
-        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), Killer(MOUNT, layout))
+        kill = KillThread(Killer(MOUNT, layout))
+        # Until it tells how many it reached.
+        kill.moment_seconds = 60.0
+        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), kill)
         self.brake = BrakeThread(
             MOUNT, layout, 0.1, self.lower, self.woken.set, (self.triggers, self.marks), last_resort
         )

@@ -20,6 +20,7 @@ from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import memory_alarms
 from agent.edge.stalltriggers import StallTriggers
+from agent.kill_thread import KillThread
 from agent.last_resort_kill import LastResortKill
 from cgroup_fixtures.live import MOUNT
 from model.decision import Term
@@ -44,7 +45,10 @@ class Rig:
         self.layout = layout = Layout(pods.root, 2)
         self.woken = threading.Event()
         alarms = (StallTriggers(MOUNT, layout, PROC), memory_alarms(MOUNT, layout))
-        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), Killer(MOUNT, layout))
+        kill = KillThread(Killer(MOUNT, layout))
+        # Until it tells how many it reached.
+        kill.moment_seconds = 60.0
+        last_resort = LastResortKill(MemoryLevels(MOUNT, layout, PROC, Path("/sys")), kill)
         self.brake = BrakeThread(MOUNT, layout, 0.1, self.lower, self.woken.set, alarms, last_resort)
 
     def lower(self, knob: Knob, value: int, narrow_first: tuple[tuple[Knob, int], ...] = ()) -> int | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agent.core.limit.online_stalls import MOST_WATCHED, OnlineStalls, StallFacts, StallMemory, online_stalls
 from agent.core.limit.stall_relief import CutRange
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupPressure, CgroupSample, Places, PodPlace, Stall
+from model.qos import KubernetesQoS
 from model.strategy import SuppressStrategy
 
 BURSTABLE = "/kubepods/burstable"
@@ -90,8 +93,9 @@ def played(build: Any, pods: list[Any], ratios: Any, seconds: int, throttled: di
         now = {pod.uid: ratios(pod.name, at) for pod in pods}
         root += int(1_000_000 * max(now.values()))
         totals = {uid: total + int(1_000_000 * now[uid]) for uid, total in totals.items()}
-        # Pods are read in turn.
-        read = dict(totals) if at % 10 == 0 else read
+        # Pods are read in turn, those that are heard each time.
+        due = {pod.uid for pod in pods if at % 10 == 0 or f"{BURSTABLE}/pod{pod.uid}" in state.heard}
+        read = {uid: total if uid in due or uid not in read else read[uid] for uid, total in totals.items()}
         waits = {uid: CgroupPressure(cpu_some=Stall(total_us=us)) for uid, us in read.items()}
         samples = {uid: CgroupSample(0, 0, pressure=pressure) for uid, pressure in waits.items()}
         seen = build.seen(
@@ -121,3 +125,38 @@ def test_no_pod_is_left_out_by_its_name(build: Any) -> None:
     )
     assert any(cuts) and len(stalls.online) == MOST_WATCHED
     assert stalls.online[0] == f"{BURSTABLE}/pod{pods[-1].uid}"
+
+
+def relieved(build: Any, turn: int, burst: tuple[int, int]) -> float:
+    """Part of the time that a Guaranteed pod waits, whose waiting follows what best effort uses; its `turn` of ten is
+    when its pressure is read unasked."""
+    pod, path, node_us = build.pod("db", kubernetes=KubernetesQoS.GUARANTEED), "/kubepods/poddb", 200_000
+    places = Places({pod.uid: PodPlace(path)}, ("/kubepods/besteffort/podx",))
+    state, stalls, quota, total, read, braked = StallMemory(), OnlineStalls(), node_us, 0, 0, -10
+    for at in range(600):
+        cut, waits = None, 0.6 * quota / node_us if at % burst[0] < burst[1] else 0.0
+        first = stalls.relief.first_cut_us
+        if waits >= 0.1 and path in stalls.online and first is not None and first < quota:
+            quota = cut = first
+            braked = at
+        total += int(1_000_000 * waits)
+        read = total if at % 10 == turn or path in state.heard else read
+        sample = CgroupSample(0, 0, pressure=CgroupPressure(cpu_some=Stall(total_us=read)))
+        quiet = CgroupSample(0, 0, pressure=CgroupPressure(cpu_some=Stall()))
+        seen = build.seen(float(at), pods={pod.uid: sample}, places=places, burstable=quiet)
+        grip = CutRange(quota, 2_000, node_us)
+        told = StallFacts(Layout("/kubepods"), SuppressStrategy(online_stall_pct=10), (pod,), grip, cut)
+        state, stalls = online_stalls(state, seen, build.usage(best_effort=build.averages(quota // 100)), told)
+        if stalls.relief.cap_us is not None:
+            quota = min(quota, stalls.relief.cap_us)
+        elif at - braked >= 5:
+            quota = min(quota + node_us // 10, node_us)
+    return total / 600 / 1_000_000
+
+
+@pytest.mark.parametrize("burst", [(600, 600), (20, 8), (30, 10)])
+@pytest.mark.parametrize("turn", range(0, 10, 3))
+def test_who_is_heard_is_looked_at_each_time(build: Any, turn: int, burst: tuple[int, int]) -> None:
+    """A cut for a pod is neither noise nor futile because its turn to be read comes later: without any it would wait 60
+    % of the time that it works, and read in turn alone 16 to 58 %."""
+    assert relieved(build, turn, burst) < 0.15 * burst[1] / burst[0] + 0.02

@@ -77,7 +77,7 @@ def test_the_node_s_services_speak_for_themselves(build: Any) -> None:
     pods = [pods_of(build)["web"]]
     for seen in (placed(build, *pods, services_waited_us=9), placed(build, services_waited_us=9)):
         services, *_ = stall_sources(LAYOUT, seen, throttled, pods, STRATEGY)
-        assert services == StallSource("/system.slice", "the node's services", 9, is_root=True)
+        assert services == StallSource("/system.slice", "the node's services", 9, is_root=True, each_pass=True)
     assert stall_sources(LAYOUT, seen, None, None, SuppressStrategy(online_stall_pct=None)) == ()
 
 
@@ -87,6 +87,13 @@ def test_without_a_pod_list_the_root_speaks(build: Any) -> None:
     assert stall_sources(LAYOUT, placed(build), None, None, SuppressStrategy(online_stall_pct=None)) == ()
 
 
+def test_pods_that_are_heard_were_read_in_this_pass(build: Any) -> None:
+    """Of all others nobody knows when."""
+    pods = [build.pod(name, kubernetes=KubernetesQoS.GUARANTEED) for name in ("a", "b")]
+    found = stall_sources(LAYOUT, placed(build, *pods), build.usage(), pods, STRATEGY, heard=("/p/b",))
+    assert {source.cgroup: source.each_pass for source in found} == {BURSTABLE: True, "/p/a": False, "/p/b": True}
+
+
 def test_at_most_so_many(build: Any) -> None:
     """The burstable root and Guaranteed pods first."""
     pods = [build.pod(f"g{i:04}", kubernetes=KubernetesQoS.GUARANTEED) for i in range(MOST_SOURCES + 9)]
@@ -94,11 +101,11 @@ def test_at_most_so_many(build: Any) -> None:
     assert len(found) == MOST_SOURCES and found[0].is_root and found[-1].cgroup == f"/p/g{MOST_SOURCES - 2:04}"
 
 
-def follow(readings: list[tuple[float, int]], *, is_root: bool) -> list[float]:
+def follow(readings: list[tuple[float, int]], *, each_pass: bool) -> list[float]:
     tracks: dict[str, StallTrack] = {}
     found = []
     for at, total_us in readings:
-        tracks = stall_tracks(tracks, [StallSource("/c", "c", total_us, is_root)], at)
+        tracks = stall_tracks(tracks, [StallSource("/c", "c", total_us, each_pass=each_pass)], at)
         found.append(tracks["/c"].ratio)
     return found
 
@@ -124,13 +131,13 @@ POD: dict[str, tuple[list[tuple[float, int]], list[float]]] = {
 @pytest.mark.parametrize(("readings", "ratios"), ROOT.values(), ids=ROOT.keys())
 def test_waiting_of_a_root(readings: list[tuple[float, int]], ratios: list[float]) -> None:
     """Read each pass."""
-    assert follow(readings, is_root=True) == ratios
+    assert follow(readings, each_pass=True) == ratios
 
 
 @pytest.mark.parametrize(("readings", "ratios"), POD.values(), ids=POD.keys())
 def test_waiting_of_a_pod(readings: list[tuple[float, int]], ratios: list[float]) -> None:
     """Read in turn, once in about ten passes."""
-    assert follow(readings, is_root=False) == ratios
+    assert follow(readings, each_pass=False) == ratios
 
 
 def test_a_kernel_without_pressure() -> None:
