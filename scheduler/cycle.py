@@ -18,6 +18,7 @@ from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Assembly, Candidate
+from scheduler.core.gangs.minimum import belongs
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
@@ -212,7 +213,8 @@ class Cycle:
         self.preempting.count(subject, parts)
         since = self._waiting.releases.since(subject)
         for part in parts:
-            turn.add(self._statuses.status(part, since, now))
+            if belongs(subject, part):
+                turn.add(self._statuses.status(part, since, now))
 
     # 2
 

@@ -186,7 +186,7 @@ class ClusterCache:
 
     def parts(self, subject: WorkloadId) -> tuple[GangPart, ...]:
         """The gangs of a subject, as they stand."""
-        return self.gangs.parts(subject, self.pods.members, self._node_labels)
+        return self.gangs.parts(subject, self.pods.members, self.pods.counted, self._node_labels)
 
     def assembly(self, subject: WorkloadId, parts: tuple[GangPart, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""
