@@ -26,6 +26,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.preemption.legal import decided_by_books
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.begun_turns import BegunTurns
 from scheduler.core.queueing.news import EVERYTHING, News, NewsKind
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.queue_refusal import QueueRefusal, none_of_it
@@ -67,6 +68,7 @@ class Cycle:
         self._draining = Draining(cache, self._holds.preempting.under_way)
         self._aside: set[WorkloadId] = set()
         self._attempts = Attempts()
+        self._begun_turns = BegunTurns()
         self._served: tuple[str, ...] = ()
 
     @property
@@ -230,7 +232,7 @@ class Cycle:
 
     def _hold_begun(self, turn: Turn, working: WorkingSnapshot, now: float) -> None:
         """Room for the rest of gangs bound in part is kept before anybody is placed."""
-        begun = self.backlog.begun
+        begun = self._begun_turns.take(self.backlog.begun)
         for candidate in self.ordered(begun, now) if begun else ():
             if candidate.subject in self._aside:
                 continue
