@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,6 +14,8 @@ _REST_SECONDS, _REST_SHARE = 0.02, 0.25
 """After a review all else has this share of what it took, and at most so long: a request is read in several passes of
 the event loop, and is in no line before.
 """
+_MOST_BYTES = 16 << 20
+"""Of a namespace's reviews that wait: they are held in memory meanwhile, and are some thousand of usual size."""
 
 
 class NamespaceTurns:
@@ -21,11 +23,22 @@ class NamespaceTurns:
 
     def __init__(self) -> None:
         self._busy = False
+        self._bytes = Counter[str]()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def review(self, namespace: str, answer: Callable[[], T]) -> T:
-        """What `answer` says, once it is the turn of this namespace."""
-        await self._turn(namespace)
+    def crowded(self, namespace: str, size: int) -> bool:
+        """Whether one of so many bytes more would be too much to wait."""
+        return self._busy and self._bytes[namespace] + size > _MOST_BYTES
+
+    async def review(self, namespace: str, size: int, answer: Callable[[], T]) -> T:
+        """What `answer` says, once it is the turn of this namespace; `size` is that of the review in bytes."""
+        self._bytes[namespace] += size
+        try:
+            await self._turn(namespace)
+        finally:
+            self._bytes[namespace] -= size
+            if not self._bytes[namespace]:
+                del self._bytes[namespace]
         began = time.monotonic()
         try:
             return answer()

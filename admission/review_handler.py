@@ -64,7 +64,10 @@ class ReviewHandler:
             await self._look_for(request.namespace)
         if path == Path.VALIDATE_OBJECT:
             await self._look_for_parent(request.kind.group, request.kind.kind, bytes(request.object))
-        return await self._turns.review(request.namespace, partial(self._reviewer.answer, path, request))
+        if self._turns.crowded(request.namespace, len(body)):
+            told = f"too much of namespace {request.namespace} is to be reviewed at once; try again"
+            return ReviewAnswer(request, told, code=UNAVAILABLE)
+        return await self._turns.review(request.namespace, len(body), partial(self._reviewer.answer, path, request))
 
     def _tell(self, answer: ReviewAnswer) -> None:
         """What was done or refused; what passed untouched or is put off is not worth a line."""

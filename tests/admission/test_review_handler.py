@@ -181,3 +181,25 @@ def test_many_reviews_of_one_namespace_hold_up_another_by_one() -> None:
 
     asyncio.run(body())
     assert (asked.index("shop") < 3, len(asked)) == (True, 21)
+
+
+def test_a_namespace_that_sends_too_much_at_once_is_told_to_try_again() -> None:
+    """What waits for its turn is held in memory."""
+
+    async def look_for(*_: object) -> None: ...
+
+    async def body() -> list[Reply]:
+        evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
+        reviewer = Reviewer(Cluster(BATCH), MutationPolicy(), PodRules())
+        handler = ReviewHandler(reviewer, evictions, look_for, look_for, Meter())
+        pod = raw_pod(annotations={"large": "x" * (2 << 20)})
+        request = {"uid": "u", "kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": "many", "object": pod}
+        large = msgspec.json.encode(
+            {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        )
+        return await asyncio.gather(*(handler.handle("/mutate-pod", each) for each in (*(large,) * 20, review())))
+
+    *many, other = (msgspec.json.decode(reply.body)["response"] for reply in asyncio.run(body()))
+    refused = [each["status"] for each in many if not each["allowed"]]
+    assert (0 < len(refused) < 20, other["allowed"]) == (True, True)
+    assert refused[0]["code"] == 503 and "namespace many" in refused[0]["message"]
