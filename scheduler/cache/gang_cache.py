@@ -191,7 +191,7 @@ class GangCache:
         subject: WorkloadId,
         members: Callable[[str], Roster],
         counted: Callable[[str], Roster],
-        labels: Callable[[], Iterable[str]],
+        labels: Callable[[], frozenset[str]],
     ) -> tuple[GangPart, ...]:
         """The gangs of a subject; `members` of a gang by key, or one that is `counted`, which is all that is asked of a
         gang that lists another group. `labels` are the keys of labels that nodes carry.
@@ -209,13 +209,13 @@ class GangCache:
         record = self.get(key)
         return record.gang if record is not None else self.workloads(key)
 
-    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> GangPart:
+    def _part(self, key: str, members: Roster, labels: Callable[[], frozenset[str]]) -> GangPart:
         part = part_of(key, members, self._gang(key), ran=key in self._ran)
         if part.ran:
             self._ran.add(key)
         spec = self._prioritised(part.spec)
         if spec.topology:
-            levels = networktopology.resolve(spec.topology, self.layers, frozenset(labels()))
+            levels = networktopology.resolve(spec.topology, self.layers, labels())
             spec = msgspec.structs.replace(spec, topology=levels)
         return part if spec is part.spec else msgspec.structs.replace(part, spec=spec)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
+import msgspec
 import pytest
 from cache_builders import empty_cache, feed
 from scheduler_builders import raw_group, raw_node, raw_pod
@@ -16,6 +18,8 @@ from kube.dialects.gangs.podgroups import PARTIAL_SINCE
 from kube.informer import Change, ChangeKind
 from model.workload import WorkloadId
 from scheduler.cache.gang_cache import GangCache
+from scheduler.cache.pod_charges import PodCharges
+from scheduler.cache.pod_record import PodRecord
 from scheduler.cache.pods import Pods
 from scheduler.core.gangs.roster import Roster
 
@@ -25,6 +29,11 @@ OF_ITS_OWN = {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koord
 
 def listing(name: str, *others: str, minimum: int = 1) -> objects.PodGroup:
     return raw_group(name, minimum, annotations={ANNOTATION_GROUPS: json.dumps([f"default/{each}" for each in others])})
+
+
+def labelled(name: str, label: str) -> objects.Node:
+    node = raw_node(name)
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels={label: "a"}))
 
 
 def test_an_unreadable_mark_is_told_once() -> None:
@@ -85,3 +94,42 @@ def test_who_lists_a_gang_without_object_hears_that_it_comes_and_goes() -> None:
     world.gone(first, failed).turn()
     world.turn(after=60.0)
     assert world.writer.conditions["w"].endswith(absent)
+
+
+def test_gangs_that_another_lists_are_charged_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write a PodGroup lists 64 gangs of any namespace, of thousands of pods, and changes it again and
+    again; each of these pods was charged anew.
+    """
+    charged: list[str] = []
+    regrouped = PodCharges.regrouped
+
+    def noted(charges: PodCharges, key: str, members: Iterable[PodRecord]) -> None:
+        charged.append(key)
+        regrouped(charges, key, members)
+
+    monkeypatch.setattr(PodCharges, "regrouped", noted)
+    cache = empty_cache()
+    feed(cache, raw_node(), raw_group("g"), raw_pod("p", group="g", node_name="n1"))
+    for minimum in (1, 2, 3):
+        feed(cache, listing("q", "g", minimum=minimum))
+        cache.take_touched()
+    assert "default/g" not in charged
+    feed(cache, listing("g", "q"))
+    charge = cache.ledger.charge("uid-p")
+    assert charge is not None and charge.subject == WorkloadId.gang("default/g", "default/q")
+    feed(cache, raw_group("g"))
+    charge = cache.ledger.charge("uid-p")
+    assert charge is not None and charge.subject is None
+
+
+def test_labels_of_nodes_are_gathered_once() -> None:
+    """For all gangs that ask for a topology, until a node comes, goes or has others."""
+    cache = empty_cache()
+    feed(cache, labelled("n1", "rack"))
+    first = cache._node_labels()
+    feed(cache, raw_pod("p", node_name="n1"), labelled("n1", "rack"))
+    assert first == {"rack"} and cache._node_labels() is first
+    feed(cache, labelled("n1", "zone"), labelled("n2", "rack"))
+    assert cache._node_labels() == {"rack", "zone"}
+    feed(cache, labelled("n1", "zone"), kind=ChangeKind.DELETED)
+    assert cache._node_labels() == {"rack"}
