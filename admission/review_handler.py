@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 
 from admission.documents import KINDS
 from admission.evictions import EvictionReviewer
+from admission.namespace_turns import NamespaceTurns
 from admission.ports import Meter, Reply
 from admission.reviewer import UNAVAILABLE, Malformed, Path, ReviewAnswer, Reviewer, ReviewRequest, TooDeep, read, told
 
@@ -35,6 +37,7 @@ class ReviewHandler:
         self._look_for = look_for
         self._look_for_parent = look_for_parent
         self._meter = meter
+        self._turns = NamespaceTurns()
 
     async def handle(self, path: str, body: bytes) -> Reply:
         """404 for another path, 400 for a body that is no review."""
@@ -61,7 +64,10 @@ class ReviewHandler:
             await self._look_for(request.namespace)
         if path == Path.VALIDATE_OBJECT:
             await self._look_for_parent(request.kind.group, request.kind.kind, bytes(request.object))
-        return self._reviewer.answer(path, request)
+        if self._turns.crowded(request.namespace, len(body)):
+            told = f"too much of namespace {request.namespace} is to be reviewed at once; try again"
+            return ReviewAnswer(request, told, code=UNAVAILABLE)
+        return await self._turns.review(request.namespace, len(body), partial(self._reviewer.answer, path, request))
 
     def _tell(self, answer: ReviewAnswer) -> None:
         """What was done or refused; what passed untouched or is put off is not worth a line."""

@@ -19,6 +19,7 @@ from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Assembly, Candidate
+from scheduler.core.gangs.minimum import belongs
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
@@ -26,6 +27,7 @@ from scheduler.core.preemption.facts import NoPreemption, PreemptionPlan
 from scheduler.core.preemption.legal import decided_by_books
 from scheduler.core.queueing.attempts import Attempts
 from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.begun_turns import BegunTurns
 from scheduler.core.queueing.news import EVERYTHING, News, NewsKind
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.queue_refusal import QueueRefusal, none_of_it
@@ -67,6 +69,7 @@ class Cycle:
         self._draining = Draining(cache, self._holds.preempting.under_way)
         self._aside: set[WorkloadId] = set()
         self._attempts = Attempts()
+        self._begun_turns = BegunTurns()
         self._served: tuple[str, ...] = ()
 
     @property
@@ -213,7 +216,8 @@ class Cycle:
         self.preempting.count(subject, parts)
         since = self._waiting.releases.since(subject)
         for part in parts:
-            turn.add(self._statuses.status(part, since, now))
+            if belongs(subject, part):
+                turn.add(self._statuses.status(part, since, now))
 
     # 2
 
@@ -229,7 +233,7 @@ class Cycle:
 
     def _hold_begun(self, turn: Turn, working: WorkingSnapshot, now: float) -> None:
         """Room for the rest of gangs bound in part is kept before anybody is placed."""
-        begun = self.backlog.begun
+        begun = self._begun_turns.take(self.backlog.begun)
         for candidate in self.ordered(begun, now) if begun else ():
             if candidate.subject in self._aside:
                 continue

@@ -23,7 +23,9 @@ def _between(old: Any, new: Any, path: str) -> Iterator[Operation]:
 
 
 def _maps(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Operation]:
-    for key in sorted(old.keys() | new.keys()):
+    # What a new document shares with the old one is not gone through: a pod may have a hundred thousand labels.
+    shared = {key for key, value in old.items() if key in new and new[key] is value}
+    for key in sorted((old.keys() | new.keys()) - shared):
         inner = f"{path}/{_escaped(key)}"
         if key not in new:
             yield {"op": "remove", "path": inner}

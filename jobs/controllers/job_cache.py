@@ -50,13 +50,16 @@ class JobCache:
         uid, namespace = owner(pod), pod.metadata.namespace
         known = self._pods.setdefault((namespace, uid), {}) if uid else {}
         found = job_pod(pod) if uid and change.kind is not ChangeKind.DELETED else None
+        before = known.get(pod.metadata.name)
         if found is None:
             known.pop(pod.metadata.name, None)
         else:
             known[pod.metadata.name] = found
         if uid and not known:
             del self._pods[namespace, uid]
-        self._add_own(namespace, uid)
+        # A word that says nothing of what is known of it, such as another label, is none to its job.
+        if found != before or change.kind is ChangeKind.DELETED:
+            self._add_own(namespace, uid)
 
     def saw_command(self, change: Change[VolcanoCommand]) -> None:
         """Every change of a command; one about a job of another namespace is none of its."""
@@ -92,6 +95,11 @@ class JobCache:
         namespace, job = source.metadata.namespace, source.metadata.name
         known = self._pods.get((namespace, uid), {})
         return tuple(pod for name, pod in known.items() if name == pod_name(job, pod.member))
+
+    def number(self, uid: str) -> int:
+        """How many pods a look at the job of that uid goes through."""
+        source = self._source_of(uid)
+        return len(self._pods.get((source.metadata.namespace, uid), ())) if source is not None else 0
 
     def saw_gone(self, kind: MadeKind, metadata: Metadata) -> None:
         """An object of that kind was deleted: the job for which it was made here gets it again."""

@@ -10,6 +10,7 @@ import msgspec
 
 from jobs.controllers.job_cache import JobCache
 from jobs.controllers.job_progress import job_progress
+from jobs.controllers.look_limit import LookLimit
 from jobs.controllers.troubles import Troubles
 from jobs.core.plan import plan
 from jobs.core.policy import JobFacts, JobPolicy
@@ -115,6 +116,7 @@ class JobController:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._written: dict[str, float] = {}
         self._troubles = Troubles(recorder)
+        self._looks = LookLimit()
 
     async def run(self) -> None:
         """Never returns, unless there is nothing to do.
@@ -161,7 +163,12 @@ class JobController:
             return
         if reading.dialect_of(source) is JobDialect.VOLCANO and not await self._keeps(VOLCANO_DEFINITION):
             return
+        namespace, now = source.metadata.namespace, asyncio.get_running_loop().time()
+        if (rest := self._looks.rest(namespace, now)) > 0:
+            self._look_again(key, rest)
+            return
         found = self._planned(key, source, held=await self._held(key, source))
+        self._looks.looked(namespace, self._cache.number(source.metadata.uid), now)
         if found is None:
             return
         job, status, wanted = found

@@ -6,7 +6,7 @@ An object that cannot be read is told once per version and left out; everything 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -103,6 +103,7 @@ class ClusterCache:
         self._surplus: dict[str, int] = {}
         self._changed_nodes: set[str] = set()
         self._closed: frozenset[str] = frozenset()
+        self._label_keys: frozenset[str] | None = None
         self._snapshot: ClusterSnapshot | None = None
 
     def apply(self, fact: facts.Fact, now: float = 0.0) -> None:
@@ -186,7 +187,7 @@ class ClusterCache:
 
     def parts(self, subject: WorkloadId) -> tuple[GangPart, ...]:
         """The gangs of a subject, as they stand."""
-        return self.gangs.parts(subject, self.pods.members, self._node_labels)
+        return self.gangs.parts(subject, self.pods.members, self.pods.counted, self._node_labels)
 
     def assembly(self, subject: WorkloadId, parts: tuple[GangPart, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""
@@ -202,8 +203,10 @@ class ClusterCache:
             self._surplus[key] = 0 if part.spec.problem else max(0, over)
         return self._surplus[key]
 
-    def _node_labels(self) -> Iterable[str]:
-        return (key for node in self.nodes.values() for key in node.labels)
+    def _node_labels(self) -> frozenset[str]:
+        if self._label_keys is None:
+            self._label_keys = frozenset(key for node in self.nodes.values() for key in node.labels)
+        return self._label_keys
 
     def _forget(self) -> None:
         """Answers about nodes that are kept by what pods say of themselves."""
@@ -259,12 +262,15 @@ class ClusterCache:
 
     def _without_node(self, name: str) -> None:
         self.offers.forget(name)
+        self._label_keys = None
         if self.nodes.pop(name, None) is not None:
             self.charges.recount(self.pods.on_node(name))
 
     def _judged(self, node: Node) -> None:
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
+        if before is None or before.labels != node.labels:
+            self._label_keys = None
         self._changed_nodes.add(node.name)
         self._changes.news |= node_news(before, node, lambda: self.ledger.nodes.get(node.name, {}))
         if before is None or before.allocatable.amounts.keys() != node.allocatable.amounts.keys():
@@ -276,7 +282,8 @@ class ClusterCache:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
         before, queue = self.gangs.job(key), self.gangs.queue(key)
         subjects, invalid = self.gangs.seen(change)
-        self._regrouped(subjects)
+        # Of those that it lists, or that list it, none is in another group by this.
+        self._changes.subjects |= subjects
         if self.gangs.job(key) != before:
             self._recharge(key)
         if self.gangs.queue(key) != queue:

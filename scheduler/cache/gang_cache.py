@@ -171,36 +171,51 @@ class GangCache:
         return touched
 
     def joined(self, membership: GangMembership, *, first: bool) -> set[WorkloadId]:
-        """A pod came, went or changed: the subjects concerned. The `first` pod of a gang without object defines it."""
+        """A pod came, went or changed: the subjects concerned. The `first` pod of a gang without object defines it; the
+        others are nothing to those that list it and that it does not list.
+        """
         key = membership.key
-        if first and membership.spec is not None and self.get(key) is None:
-            return self.index.define(key, membership.spec.groups)
-        return {self.index.subject(key), *self.index.naming(key)}
+        if first and self.get(key) is None:
+            return self.index.define(key, membership.spec.groups if membership.spec is not None else ())
+        return {self.index.subject(key)}
 
-    def emptied(self, key: str) -> None:
-        """The gang's last pod went: a gang without object is gone with it."""
-        if self.get(key) is None:
-            self.index.define(key)
-            self._ran.discard(key)
+    def emptied(self, key: str) -> set[WorkloadId]:
+        """The gang's last pod went: a gang without object is gone with it, which concerns these."""
+        if self.get(key) is not None:
+            return set()
+        self._ran.discard(key)
+        return self.index.define(key)
 
     def parts(
-        self, subject: WorkloadId, members: Callable[[str], Roster], labels: Callable[[], Iterable[str]]
+        self,
+        subject: WorkloadId,
+        members: Callable[[str], Roster],
+        counted: Callable[[str], Roster],
+        labels: Callable[[], frozenset[str]],
     ) -> tuple[GangPart, ...]:
-        """The gangs of a subject; `members` of a gang by key, `labels` are the keys of labels that nodes carry."""
-        return tuple(self._part(key, members(key), labels) for key in subject.gangs)
+        """The gangs of a subject; `members` of a gang by key, or one that is `counted`, which is all that is asked of a
+        gang that lists another group. `labels` are the keys of labels that nodes carry.
+        """
+
+        def those_of(key: str) -> Roster:
+            if subject.grouped and self.index.subject(key) != subject:
+                return Roster() if self._gang(key) is not None else counted(key)
+            return members(key)
+
+        return tuple(self._part(key, those_of(key), labels) for key in subject.gangs)
 
     def _gang(self, key: str) -> Gang | None:
         """As an object defines it: a PodGroup, or the Workload of a job that waits whole."""
         record = self.get(key)
         return record.gang if record is not None else self.workloads(key)
 
-    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> GangPart:
+    def _part(self, key: str, members: Roster, labels: Callable[[], frozenset[str]]) -> GangPart:
         part = part_of(key, members, self._gang(key), ran=key in self._ran)
         if part.ran:
             self._ran.add(key)
         spec = self._prioritised(part.spec)
         if spec.topology:
-            levels = networktopology.resolve(spec.topology, self.layers, frozenset(labels()))
+            levels = networktopology.resolve(spec.topology, self.layers, labels())
             spec = msgspec.structs.replace(spec, topology=levels)
         return part if spec is part.spec else msgspec.structs.replace(part, spec=spec)
 

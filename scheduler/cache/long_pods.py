@@ -1,4 +1,4 @@
-"""Long pods: whose spec has thousands of parts, so that reading it once takes a tenth of a second.
+"""Long pods: of thousands of labels, or of parts of their spec, so that reading one takes a tenth of a second or more.
 
 Whoever may write such a pod writes it again in a few bytes, and as often as the API server takes it. So of what nobody
 but the pod itself waits for the newest word is kept, and read when as much time has passed as nine such readings take.
@@ -37,7 +37,7 @@ class LongPods:
             self._read.pop(pod.metadata.uid, None)
             self._drop(pod)
             return False
-        if parts_of(pod.spec) <= _LONG_PARTS:
+        if parts_of(pod) <= _LONG_PARTS:
             self._drop(pod)
             return False
         if not pod.spec.node_name or self._as_before(pod):
@@ -60,7 +60,7 @@ class LongPods:
         fact = waiting.pop(next(iter(waiting)))
         if waiting:
             self._waiting[namespace] = waiting
-        self._due_seconds = now + parts_of(fact.change.object.spec) * _REST_SECONDS
+        self._due_seconds = now + parts_of(fact.change.object) * _REST_SECONDS
         yield fact
 
     def _as_before(self, pod: objects.Pod) -> bool:
@@ -82,12 +82,14 @@ class LongPods:
             del self._waiting[pod.metadata.namespace]
 
 
-def parts_of(spec: objects.PodSpec) -> int:
-    """How many words and numbers of the spec are read."""
+def parts_of(pod: objects.Pod) -> int:
+    """How many labels, and words and numbers of the spec, are read: of annotations only those that are known."""
+    spec = pod.spec
     containers = (*spec.containers, *(spec.init_containers or ()))
     counted = (spec.tolerations, spec.volumes, spec.node_selector, spec.overhead)
     raw = (spec.affinity, spec.topology_spread_constraints)
-    return sum(map(_of_container, containers)) + sum(len(each or ()) for each in counted) + sum(map(_leaves, raw))
+    named = sum(len(each or ()) for each in (pod.metadata.labels, *counted))
+    return named + sum(map(_of_container, containers)) + sum(map(_leaves, raw))
 
 
 def _of_container(container: objects.Container) -> int:

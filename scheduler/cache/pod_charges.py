@@ -116,7 +116,7 @@ class PodCharges:
         subject, _ = self._gangs.job(key)
         for record in members:
             charge, priority = self._ledger.charge(record.pod.uid), self._gangs.priority_of(record.pod)
-            if charge is not None:
+            if charge is not None and (charge.subject, charge.gang_priority) != (subject, priority):
                 after = msgspec.structs.replace(charge, subject=subject, gang_priority=priority)
                 self._ledger.apply([LedgerChange(charge.uid, after)])
 

@@ -84,9 +84,16 @@ class Pods:
         """The pods of a gang (`namespace/name`) by how they count."""
         return self.roster(WorkloadId.gang(key))
 
+    def counted(self, key: str) -> Roster:
+        """One pod of a gang that counts, where there is one; who has the gang in another group asks no more."""
+        found = (self._roster([uid]) for uid in self._members.get(WorkloadId.gang(key), ()))
+        return next((each for each in found if each.present), Roster())
+
     def roster(self, workload: WorkloadId) -> Roster:
         """The same of a gang or of a lone pod."""
-        uids = self._members.get(workload, set())
+        return self._roster(self._members.get(workload, ()))
+
+    def _roster(self, uids: Collection[str]) -> Roster:
         assumed = {uid for uid in uids if self._charges.has(uid)}
         return roster((self._pods[uid].pod for uid in uids), assumed, self._schedulers)
 
@@ -166,7 +173,7 @@ class Pods:
         _discard(self._on_node, pod.spec.node_name, pod.uid)
         self.touch(pod)
         if pod.spec.gang is not None and pod.own_workload not in self._members:
-            self._gangs.emptied(pod.spec.gang.key)
+            self._changes.subjects |= self._gangs.emptied(pod.spec.gang.key)
 
 
 def _discard(index: dict[_Key, set[str]], key: _Key, uid: str) -> None:

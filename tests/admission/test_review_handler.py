@@ -15,7 +15,7 @@ from admission.core.validate import PodRules
 from admission.evictions import EvictionReviewer
 from admission.ports import Reply
 from admission.review_handler import ReviewHandler
-from admission.reviewer import Reviewer
+from admission.reviewer import Path, ReviewAnswer, Reviewer, ReviewRequest
 from model.queue import Queue
 
 
@@ -159,3 +159,47 @@ def test_a_profile_with_a_deep_patch(levels: int, allowed: bool) -> None:
             "ClusterColocationProfile deep: spec.patch: is nested more than 64 levels deep (nest at most 64 objects "
             "and lists in one another)"
         )
+
+
+def test_many_reviews_of_one_namespace_hold_up_another_by_one() -> None:
+    """Each may take a fifth of a second; a service's pod waits for its turn, not for all that came before."""
+    asked: list[str] = []
+
+    class Noting(Reviewer):
+        def answer(self, path: Path, request: ReviewRequest) -> ReviewAnswer:
+            asked.append(request.namespace)
+            return super().answer(path, request)
+
+    async def look_for(*_: object) -> None: ...
+
+    async def body() -> None:
+        evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
+        reviewer = Noting(Cluster(BATCH), MutationPolicy(), PodRules())
+        handler = ReviewHandler(reviewer, evictions, look_for, look_for, Meter())
+        bodies = [*(review(namespace="many") for _ in range(20)), review(namespace="shop")]
+        await asyncio.gather(*(handler.handle("/mutate-pod", each) for each in bodies))
+
+    asyncio.run(body())
+    assert (asked.index("shop") < 3, len(asked)) == (True, 21)
+
+
+def test_a_namespace_that_sends_too_much_at_once_is_told_to_try_again() -> None:
+    """What waits for its turn is held in memory."""
+
+    async def look_for(*_: object) -> None: ...
+
+    async def body() -> list[Reply]:
+        evictions = EvictionReviewer("system:serviceaccount:sublet-system:sublet-agent", stored)
+        reviewer = Reviewer(Cluster(BATCH), MutationPolicy(), PodRules())
+        handler = ReviewHandler(reviewer, evictions, look_for, look_for, Meter())
+        pod = raw_pod(annotations={"large": "x" * (2 << 20)})
+        request = {"uid": "u", "kind": {"kind": "Pod"}, "operation": "CREATE", "namespace": "many", "object": pod}
+        large = msgspec.json.encode(
+            {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        )
+        return await asyncio.gather(*(handler.handle("/mutate-pod", each) for each in (*(large,) * 20, review())))
+
+    *many, other = (msgspec.json.decode(reply.body)["response"] for reply in asyncio.run(body()))
+    refused = [each["status"] for each in many if not each["allowed"]]
+    assert (0 < len(refused) < 20, other["allowed"]) == (True, True)
+    assert refused[0]["code"] == 503 and "namespace many" in refused[0]["message"]

@@ -13,9 +13,11 @@ from kube import objects
 from model.fault import KubernetesFault
 from model.reason import Reason
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.core.queueing.order import Ranking
 from scheduler.settings import SchedulerSettings
+from scheduler.steps.capacity_holds import CapacityHolds
 
 GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]
 SHORT = "0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu."
@@ -487,3 +489,25 @@ def test_thousands_alike_are_judged_once() -> None:
     )
     assert world.binder.assigned == {"p0": "n1"}
     assert world.writer.writes == 300
+
+
+def test_of_thousands_bound_in_part_a_turn_looks_at_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether there is room to keep for the rest of each takes a look at all nodes; attempts do not count it."""
+    looked: list[str] = []
+    hold = CapacityHolds.hold
+
+    def noted(holds: CapacityHolds, working: WorkingSnapshot, candidate: Candidate, now: float) -> None:
+        looked.append(candidate.subject.name)
+        hold(holds, working, candidate, now)
+
+    monkeypatch.setattr(CapacityHolds, "hold", noted)
+    world = World().see(raw_node(batch_cpu="1000"))
+    for index in range(100):
+        told = f"g{index}"
+        world.see(raw_group(told, 2), raw_pod(f"a{index}", group=told, phase="Succeeded", node_name="n1"))
+        world.see(raw_pod(f"b{index}", group=told, batch_cpu="5000"))
+    turns = []
+    for _ in range(4):
+        world.turn(after=0.1)
+        turns.append(len(looked))
+    assert (turns[0] < 50, len(set(looked))) == (True, 100)

@@ -5,8 +5,10 @@ What cannot be read asks for nothing: whoever reads it says what is wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ import msgspec
 from kube.dialects.coverage.rows import Asked, Asks, CoverageRow
 
 _MOST_PLACES = 1000
+_PATTERN = frozenset("*?[")
 
 
 def asks(row: CoverageRow, value: object) -> bool:
@@ -57,15 +60,34 @@ def places(value: object, parts: Sequence[str], place: str) -> Iterator[tuple[st
                 yield from places(each, parts[1:], f"{place}.{key}[{index}]")
 
 
-def first(rows: Iterable[CoverageRow], key: str, value: object) -> CoverageRow | None:
-    """The first row that is about this key and value."""
-    return next((row for row in rows if fnmatchcase(key, row.field) and (not row.values or value in row.values)), None)
+class RowsByKey:
+    """Rows about names: of labels, annotations, resources or arguments. Whoever writes a document chooses how many it
+    has, so a name is looked up, and compared with those rows alone of which `*` ends a prefix.
+    """
+
+    def __init__(self, rows: Iterable[CoverageRow]) -> None:
+        self._named: dict[str, list[tuple[int, CoverageRow]]] = {}
+        self._others: list[tuple[int, CoverageRow]] = []
+        for number, row in enumerate(rows):
+            if _PATTERN.isdisjoint(row.field):
+                self._named.setdefault(row.field, []).append((number, row))
+            else:
+                self._others.append((number, row))
+        self._other = re.compile("|".join(translate(row.field) for _, row in self._others) or r"(?!)")
+
+    def first(self, key: str, value: object) -> CoverageRow | None:
+        """The first row that is about this key and value."""
+        found = self._named.get(key, [])
+        if self._other.match(key):
+            others = (each for each in self._others if fnmatchcase(key, each[1].field))
+            found = sorted((*found, *others), key=itemgetter(0))
+        return next((row for _, row in found if not row.values or value in row.values), None)
 
 
-def keyed(rows: Sequence[CoverageRow], told: Mapping[str, str] | None, place: str) -> Iterator[tuple[CoverageRow, str]]:
+def keyed(rows: RowsByKey, told: Mapping[str, str] | None, place: str) -> Iterator[tuple[CoverageRow, str]]:
     """Rows that warn, and the places, of labels or annotations."""
     for key, value in (told or {}).items():
-        row = first(rows, key, value)
+        row = rows.first(key, value)
         if row is not None and row.warns and asks(row, value):
             yield row, f"{place}[{key}]" + (f"={value}" if row.values else "")
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kube.dialects.coverage import objects, pods
-from kube.dialects.coverage.asking import asks, first, gathered, keyed, places
+from kube.dialects.coverage.asking import RowsByKey, asks, gathered, keyed, places
 from kube.dialects.coverage.rows import Asked, CoverageRow, Surface
 from kube.objects import ClusterColocationProfile, Container, Metadata, PodSpec
 
-_LABELS = tuple(row for row in pods.ROWS if row.surface is Surface.POD_LABEL)
-_ANNOTATIONS = tuple(row for row in pods.ROWS if row.surface in (Surface.POD_ANNOTATION, Surface.GANG))
-_RESOURCES = tuple(row for row in pods.ROWS if row.surface is Surface.POD_RESOURCE)
+_LABELS = RowsByKey(row for row in pods.ROWS if row.surface is Surface.POD_LABEL)
+_ANNOTATIONS = RowsByKey(row for row in pods.ROWS if row.surface in (Surface.POD_ANNOTATION, Surface.GANG))
+_RESOURCES = RowsByKey(row for row in pods.ROWS if row.surface is Surface.POD_RESOURCE)
 _GROUP_FIELDS = tuple(row for row in pods.ROWS if row.surface is Surface.GANG and row.field.startswith("spec."))
 _PROFILE = tuple(row for row in objects.ROWS if row.surface is Surface.PROFILE)
 _QOS = "koordinator.sh/qosClass"
@@ -49,7 +49,7 @@ def _in_container(container: Container, place: str) -> _Found:
         return
     for field, amounts in (("requests", told.requests), ("limits", told.limits)):
         for name in amounts or {}:
-            row = first(_RESOURCES, name, None)
+            row = _RESOURCES.first(name, None)
             if row is not None and row.warns:
                 yield row, f"{place}.{field}[{name}]"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kube.dialects.coverage.asking import gathered, keyed
+from kube.dialects.coverage.asking import RowsByKey, gathered, keyed
 from kube.dialects.coverage.asking_settings import in_config, in_node_slo
 from kube.dialects.coverage.objects import ROWS
 from kube.dialects.coverage.rows import Asked, Surface
@@ -17,7 +17,7 @@ from kube.dialects.koordinator.nodeslo import EvictionFields
 from model.node import Node
 from model.nodesettings import NodeSettings
 
-_WORDS = tuple(row for row in ROWS if row.surface is Surface.NODE)
+_WORDS = RowsByKey(row for row in ROWS if row.surface is Surface.NODE)
 
 
 def in_node(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Asked, ...]:

@@ -8,11 +8,16 @@ made to wait by another that names it without being named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 
 _NO_GROUPS: Mapping[str, WorkloadId] = {}
+_MOST_NAMING = 16
+"""Of those that list a gang which does not list them: all that changes for them is what they are told, and whoever
+makes gangs makes thousands that list one.
+"""
 
 
 def group_of(subject: WorkloadId) -> WorkloadId | None:
@@ -31,7 +36,7 @@ class GroupIndex:
 
     def __init__(self) -> None:
         self._ids: dict[str, WorkloadId] = {}
-        self._named_by: dict[str, set[str]] = {}
+        self._named_by: dict[str, dict[str, None]] = {}
 
     @property
     def ids(self) -> Mapping[str, WorkloadId]:
@@ -51,13 +56,15 @@ class GroupIndex:
         return {before, after, *self.naming(key)}
 
     def naming(self, key: str) -> set[WorkloadId]:
-        """The subjects whose groups list a gang: those that a change of its pods may concern."""
-        return {self.subject(other) for other in self._named_by.get(key, ())}
+        """Subjects whose groups list a gang, some of them where they are many: what they are told may be another where
+        it comes, goes or lists others. One that it lists as well is its own subject.
+        """
+        return {self.subject(other) for other in islice(self._named_by.get(key, ()), _MOST_NAMING)}
 
     def _move(self, key: str, before: WorkloadId, after: WorkloadId) -> None:
         for named in before.gangs:
-            namers = self._named_by.get(named, set())
-            namers.discard(key)
+            namers = self._named_by.get(named, {})
+            namers.pop(key, None)
             if not namers:
                 self._named_by.pop(named, None)
         self._ids.pop(key, None)
@@ -65,4 +72,4 @@ class GroupIndex:
             return
         self._ids[key] = after
         for named in after.gangs:
-            self._named_by.setdefault(named, set()).add(key)
+            self._named_by.setdefault(named, {})[key] = None

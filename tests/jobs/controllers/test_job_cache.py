@@ -10,7 +10,7 @@ import pytest
 from jobs.controllers.job_cache import JobCache
 from kube.dialects.jobs.job_pods import JobPodObject
 from kube.informer import Change, ChangeKind
-from kube.objects import Metadata, OwnerReference, TrainingJob, VolcanoCommand, VolcanoJob
+from kube.objects import Metadata, OwnerReference, PodSpec, TrainingJob, VolcanoCommand, VolcanoJob
 from model.job.actions import EnsureObject, MadeKind
 
 KEY = "TrainingJob ml/train"
@@ -46,6 +46,20 @@ def test_pods_before_their_job() -> None:
     assert [each.name for each in cache.pods("u1")] == ["train-w-0"]
     cache.saw_pod(saw(ChangeKind.DELETED, pod()))
     assert told == [KEY, KEY] and list(cache.pods("u1")) == []
+
+
+def test_a_word_of_a_pod_that_says_nothing_new_is_none_to_its_job() -> None:
+    """Whoever may label pods has a job of thousands of them looked at each time."""
+    told: list[str] = []
+    cache = JobCache(told.append)
+    cache.saw_job(saw(ChangeKind.ADDED, train()))
+    cache.saw_pod(saw(ChangeKind.ADDED, pod()))
+    labelled = msgspec.structs.replace(pod().metadata, labels={**LABELS, "word": "new"})
+    cache.saw_pod(saw(ChangeKind.MODIFIED, msgspec.structs.replace(pod(), metadata=labelled)))
+    assert told == [KEY, KEY] and cache.number("u1") == 1
+    placed = msgspec.structs.replace(pod(), spec=PodSpec(node_name="n1"))
+    cache.saw_pod(saw(ChangeKind.MODIFIED, placed))
+    assert told == [KEY, KEY, KEY] and cache.number("u2") == 0
 
 
 def test_a_label_alone_gives_no_job_a_pod() -> None:
