@@ -31,11 +31,13 @@ from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.observe.knobs import (
     UNLIMITED,
+    is_burst,
     is_memory_limit,
     is_quota,
     is_v1_cpuset,
     is_v1_quota,
     may_take_long,
+    quota_of,
     same,
     text_of,
     value_of,
@@ -132,6 +134,7 @@ class KnobExecutor:
         with self._lock:
             cuts, last_cut = self._cuts, self._last_cut
         left = () if claims is None or self._dry else self._left_by(claims)
+        left += tuple(quota_of(knob) for knob in left if is_burst(knob))  # which bounds what the kernel takes
         return KnobReadings({knob: self._reading(knob) for knob in (*knobs, *left)}, cuts, last_cut, self._unsaved())
 
     def _left_by(self, claims: KnobClaims) -> tuple[Knob, ...]:

@@ -65,7 +65,7 @@ from agent.core.limit.own_cpus import OwnCpuMemory, own_cpus, own_cpus_to_read, 
 from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.quota_burst import QuotaBurstMemory, quota_bursts, quotas_wanted
-from agent.core.limit.release import KnobClaims, is_released, released
+from agent.core.limit.release import KnobClaims, is_released, released, within_quota
 from agent.core.limit.stall_relief import CutRange, Relief
 from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.limit.wanted_limit import Limit
@@ -82,7 +82,9 @@ from agent.core.observe.knobs import (
     VENDOR_MEMORY_FILES,
     FixedKnob,
     RootKnobs,
+    is_burst,
     is_v1_quota,
+    quota_of,
 )
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places, PodPlace
@@ -555,8 +557,14 @@ def _released(scene: _Scene, wanted: Mapping[Knob, Limit]) -> dict[Knob, Limit]:
         return {}
     claims = _claims(scene.memory, layout, observation.places, facts)
     given_up = [knob for knob in left if knob in scene.knobs.all or (claims is not None and claims.leave(knob))]
-    found = (released(knob, observation.knobs[knob], observation.at_seconds) for knob in given_up)
-    return {limit.knob: limit for limit in found if limit}
+    now = observation.at_seconds
+    found = {limit.knob: limit for knob in given_up if (limit := released(knob, observation.knobs[knob], now))}
+    for burst in filter(is_burst, found):
+        quota = found.get(quota_of(burst)) or wanted.get(quota_of(burst))
+        reading = observation.knobs.get(quota_of(burst))
+        beside = quota.value if quota is not None else reading.kernel if reading is not None else None
+        found[burst] = within_quota(found[burst], beside, now)
+    return found
 
 
 def _below(

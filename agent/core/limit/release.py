@@ -49,6 +49,13 @@ def released(knob: Knob, reading: KnobReading, now: float) -> Limit | None:
     return to_original(knob, kernel, now, detail="another program wrote it since: its value stays")
 
 
+def within_quota(limit: Limit, quota: Value | Missing | None, now: float) -> Limit:
+    """A burst is given back no larger than the quota it will stand beside: the kernel refuses more."""
+    if not isinstance(quota, int) or quota == UNLIMITED or not isinstance(limit.value, int) or limit.value <= quota:
+        return limit
+    return to_original(limit.knob, quota, now, detail=f"it held {limit.value}, more than its quota")
+
+
 def to_original(knob: Knob, value: Value, now: float, inherits: Knob | None = None, detail: str = "") -> Limit:
     """The limit that gives `knob` back; a CPU list counts by its CPUs."""
     row = row_of(knob)

@@ -78,7 +78,8 @@ class OnlineKernel:
         facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), pods, burst=strategy)
         about = (self.memory, self.layout, places, facts)
         claims = claims_due(*about)
-        left = [knob for knob in self.originals if claims.leave(knob)] if claims else ()
+        left = [knob for knob in self.originals if claims.leave(knob)] if claims else []
+        left += [quota_of(knob) for knob in left if is_burst(knob)]
         self.read = (*knobs_to_read(*about), *left)
         readings = {knob: self._reading(knob) for knob in self.read}
         seen = self.build.seen(

@@ -253,6 +253,29 @@ def test_a_quota_in_another_unit(build: Any) -> None:
     assert node.kernel.written == []
 
 
+def test_what_was_left_of_a_burst_is_given_back_below_a_quota_that_is_smaller_since(build: Any) -> None:
+    """The kernel refuses a burst larger than its quota: an agent that starts finds one of its own that the kubelet cut,
+    takes it for another program's, and gives it back after the quota was lowered again."""
+    node = Node(build, layout=V1)
+    auto = BurstStrategy(BurstPolicy.AUTO, quota_pct=150, quota_seconds=5)
+    for strategy, resized, restarted in ((auto, 2000, 0), (ON, 1000, 1), (auto, 2000, 0), (ON, 300, 0), (ON, 300, 1)):
+        if restarted:
+            node.kernel.restart()
+        resize(node, build, resized)
+        node.play(strategy, throttled=False)
+    node.play(OFF, throttled=False, count=2 * RELEASED)
+    assert set(node.quotas.values()) == {30_000} and node.kernel.originals == {}
+
+
+def resize(node: Node, build: Any, millis: int) -> None:
+    """As the kubelet writes it."""
+    node.pod = online(build, app=millis)
+    for name in ("", "app") if node.quota() < millis * 100 else ("app", ""):
+        node.kernel.held[node.knob(name)] = millis * 100
+    for knob in [knob for knob in node.kernel.held if "burst" in knob.file]:
+        node.kernel.held[knob] = min(node.kernel.held[knob], millis * 100)
+
+
 _SECONDS = st.tuples(
     st.sampled_from([ON, OFF, BurstStrategy(BurstPolicy.AUTO, quota_pct=150, quota_seconds=5)]),
     st.booleans(),
@@ -275,11 +298,8 @@ def test_whatever_happens(build: Any, seconds: list[tuple[Any, ...]], layout: La
         if restarted:
             node.kernel.restart()
         if resized is not None:
-            granted, node.pod = resized, online(build, app=resized)
-            for name in ("", "app") if node.quota() < resized * 100 else ("app", ""):
-                node.kernel.held[node.knob(name)] = resized * 100
-            for knob in [knob for knob in node.kernel.held if "burst" in knob.file]:
-                node.kernel.held[knob] = min(node.kernel.held[knob], resized * 100)
+            granted = resized
+            resize(node, build, resized)
         node.play(strategy, throttled=throttled, millis=millis)
         assert granted * 100 <= node.quota("app") <= node.quota() <= 400_100
     node.play(OFF, throttled=False, count=2 * RELEASED)
