@@ -50,7 +50,7 @@ class KernelSettings(msgspec.Struct, frozen=True):
     agent_slice_us: int | None = None
 
 
-class Growth(msgspec.Struct, frozen=True):
+class HogGrowth(msgspec.Struct, frozen=True):
     """Of each hungry batch pod: so fast, and so far; what it has touched once it keeps and touches no more."""
 
     mib_per_second: int = 200
@@ -74,7 +74,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     service_millis: int | None = None
     memory: bool = False
     pods_memory_mib: int = KUBEPODS_MEMORY_MIB
-    growth: Growth = Growth()
+    growth: HogGrowth = HogGrowth()
     lock: bool = False
     kernel: KernelSettings = KernelSettings()
     hogs: int | None = None
@@ -137,7 +137,7 @@ SMALL_ROWS = (
         SMALL_MILLIS,
     ),
 )
-_COLD = Growth(30, 300)
+_COLD = HogGrowth(30, 300)
 """Both and the service come to 900 MiB of 1,024, slowly enough to be reclaimed at 64 MiB a second."""
 COLD_ROWS = (
     ColocationRow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class Recorder:
     def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return KnobReadings({knob: KnobReading(self._held[knob]) for knob in knobs}, 0, None)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
         self._second += 1
         self._used_ns += self._load(self._second) * 1_000_000
         sample = CgroupSample(self._used_ns, 3 * GIB)
