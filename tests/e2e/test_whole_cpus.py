@@ -47,11 +47,15 @@ def found(cluster: RunningCluster) -> dict[str, Any]:
     return read
 
 
-def lists(cluster: RunningCluster, uid: str) -> tuple[set[str], set[str]]:
-    """CPU lists of the pod's containers, and of the best-effort root and all below it."""
+def lists(cluster: RunningCluster, pattern: str) -> set[str]:
+    """CPU lists of the cgroups below the node's that the pattern names."""
     (root,) = [path for path in cluster.cgroups() if path.parent == CPUSET]
-    own = {file.read_text().strip() for file in root.glob(f"kubepods/**/pod{uid}/*/cpuset.cpus")}
-    return own, {file.read_text().strip() for file in root.glob("kubepods/besteffort/**/cpuset.cpus")}
+    return {file.read_text().strip() for file in root.glob(f"{pattern}/cpuset.cpus")}
+
+
+def best_effort(cluster: RunningCluster) -> set[str]:
+    """Those of the best-effort root and all below it, where no pod comes or goes in this test."""
+    return lists(cluster, "kubepods/besteffort/**")
 
 
 @needs_v1_cpuset
@@ -64,7 +68,8 @@ def test_an_lse_pod(cluster: RunningCluster) -> None:
     status = json.loads(metadata["annotations"][STATUS])
     (cpu,) = parse_cpus(status["cpuset"])
     assert [item["resources"] for item in status["numaNodeResources"]] == [{"cpu": "1"}]
-    assert until(lambda: lists(cluster, metadata["uid"])[0] == {str(cpu)}), lists(cluster, metadata["uid"])
-    assert until(lambda: all(cpu not in parse_cpus(text) for text in lists(cluster, metadata["uid"])[1]))
+    own = f"kubepods/**/pod{metadata['uid']}/*"
+    assert until(lambda: lists(cluster, own) == {str(cpu)}), lists(cluster, own)
+    assert until(lambda: all(cpu not in parse_cpus(text) for text in best_effort(cluster)))
     cluster.kubectl("delete", "pod", "exclusive", "--wait=true")
-    assert until(lambda: any(cpu in parse_cpus(text) for text in lists(cluster, metadata["uid"])[1]), 60)
+    assert until(lambda: any(cpu in parse_cpus(text) for text in best_effort(cluster)), 60)
