@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -74,7 +75,7 @@ class Day:
         amounts = ResourceVector({CPU: CPUS * 1000, MEMORY: MEMORY_BYTES})
         self._facts = ClusterFacts(Node("worker-1", amounts, amounts), SERVICES)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
         self.seconds += STEP_SECONDS
         self._drift = 0.95 * self._drift + self._noise.gauss(0, 0.008)
         load = max(busy(self.seconds / HOUR % 24) + self._drift, 0.02)
