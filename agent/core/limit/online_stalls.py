@@ -17,18 +17,22 @@ from model.strategy import SuppressStrategy
 
 MOST_WATCHED = 64
 """Between ticks the kernel watches each by a descriptor and a trigger of its own."""
+_LISTEN_SECONDS = 60.0
+"""After a cut: who waited may wait again. At rest a pass costs less so."""
 
 
 class StallMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before; `tracks` by cgroup.
 
-    `heard` are the cgroups that the brake listens to: how long these waited is read in each pass, since a cut that was
-    made for them is no noise, and not futile, merely because nobody looked.
+    `heard` are the cgroups that the brake listens to, while a cut is in force and until `listen_until` (monotonic): how
+    long these waited is read in each pass then, since a cut that was made for them is no noise, and not futile, merely
+    because nobody looked.
     """
 
     tracks: Mapping[str, StallTrack] = {}
     relief: ReliefMemory = ReliefMemory()
     heard: tuple[str, ...] = ()
+    listen_until: float = 0.0
 
 
 class OnlineStalls(msgspec.Struct, frozen=True):
@@ -68,7 +72,8 @@ def online_stalls(
     told = stall_signals(tracks, found, usage, facts.pods, facts.strategy)
     after, relief = relieve(state.relief, told, facts.cut_range, observation.monotonic_seconds, facts.cut_us)
     trusted = _trusted(found, after, tracks, now)
-    return StallMemory(tracks, after, trusted), OnlineStalls(relief, trusted)
+    until = now + _LISTEN_SECONDS if after.cap_us is not None else state.listen_until
+    return StallMemory(tracks, after, trusted if now < until else (), until), OnlineStalls(relief, trusted)
 
 
 def _absent(observation: Observation, usage: NodeUsage | None) -> bool:
