@@ -12,7 +12,6 @@ from rich.console import Console
 from bench.figures import ColocationTarget, Interval, interval, ratios, told
 from bench.schedule.benchmark import Schedule
 from bench.schedule.end import CAPPED, EndToEnd
-from bench.schedule.queues import TURNS
 from bench.schedule.speed import SYNTHETIC, Speed
 from bench.tables import block
 
@@ -80,8 +79,8 @@ def _queue_targets(measured: Schedule) -> Iterator[ColocationTarget]:
         name = f"{one.jobs} jobs in {one.queues} queues ordered, {one.shares} shares"
         yield ColocationTarget(f"{name}: ms", interval(one.ours_ms), ORDER_MS)
         yield ColocationTarget(f"{name}: / a plain sort", ratios(one.ours_ms, one.sort_ms), SORT_TIMES)
-    for each in (each for each in measured.queues if each.what == TURNS):
-        name = f"turns, {each.nodes} nodes, gangs of {each.members}, {each.queues} queues: pods/s / without queues"
+    for each in measured.queues:
+        name = f"{each.what}, {each.nodes} nodes, gangs of {each.members}, {each.queues} queues: pods/s / without"
         yield ColocationTarget(name, ratios(each.with_queues, each.without), WITH_QUEUES_SHARE, False)
 
 

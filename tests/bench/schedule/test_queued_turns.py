@@ -30,13 +30,16 @@ def test_queues_and_their_quota_are_what_they_were_made_of() -> None:
     assert {each.governed_by for each in cycle.backlog.candidates} <= set(leaves(queues))
 
 
-def test_what_is_wanted_holds_for_turns() -> None:
-    """What of a turn looks at queues is told beside it."""
+def test_the_same_is_wanted_of_turns_and_of_steps() -> None:
+    """Each by a line of its own."""
     fast, slow = (80.0, 81.0), (100.0, 100.0)
     speeds = tuple(QueuedSpeed(what, 9, 1, 9, 9, fast, slow) for what in (TURNS, STEPS))
     machine = Machine(2, "some CPU", "6.1", "3.11.7", 0.1, {})
     found = [each for each in targets(Schedule(machine, QUICK, queues=speeds)) if "queues" in each.name]
-    assert [(each.name.partition(",")[0], each.verdict) for each in found] == [(TURNS, ClaimVerdict.MET)]
+    assert [(each.name.partition(",")[0], each.verdict) for each in found] == [
+        (TURNS, ClaimVerdict.MET),
+        (STEPS, ClaimVerdict.MET),
+    ]
 
 
 def test_all_pods_find_a_place_on_both_sides() -> None:
