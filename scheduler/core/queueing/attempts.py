@@ -12,7 +12,7 @@ and the passed over are tried: what stands behind in the order could take room t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ import msgspec
 
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.queueing.one_of_each import one_of_each
 
 _PART = 8
 _QUESTIONS = 64
@@ -140,7 +141,7 @@ class Attempts:
     def _first_due(self, share: int) -> list[WorkloadId]:
         """As many as the share is enough for, at least one."""
         due: list[WorkloadId] = []
-        for subject in islice(self._in_turn(), share):
+        for subject in islice(one_of_each(self._passed_over.values()), share):
             share -= _attempts_of(self._ready[subject])
             if share < 0 and due:
                 break
@@ -155,14 +156,6 @@ class Attempts:
                 self._passed_over[group] = left
             else:
                 del self._passed_over[group]
-
-    def _in_turn(self) -> Iterator[WorkloadId]:
-        """One of each group, then the next of each."""
-        groups = [iter(waiting) for waiting in self._passed_over.values()]
-        while groups:
-            found = [(group, subject) for group in groups if (subject := next(group, None)) is not None]
-            yield from (subject for _, subject in found)
-            groups = [group for group, _ in found]
 
 
 def _group_of(candidate: Candidate) -> _Group:

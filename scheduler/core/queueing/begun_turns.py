@@ -11,6 +11,7 @@ from itertools import islice
 
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.queueing.one_of_each import one_of_each
 
 _MOST_A_TURN = 32
 
@@ -41,14 +42,10 @@ class BegunTurns:
         return taken
 
     def _in_turn(self, lines: dict[str, list[Candidate]]) -> Iterable[Candidate]:
-        """One of each namespace, then the next of each."""
+        """Namespaces one after the other, from the one after the last."""
         names = sorted(lines)
         names = [*(each for each in names if each > self._last_namespace), *names]
-        queues = [iter(self._after(each, lines[each])) for each in dict.fromkeys(names)]
-        while queues:
-            found = [(line, candidate) for line in queues if (candidate := next(line, None)) is not None]
-            yield from (candidate for _, candidate in found)
-            queues = [line for line, _ in found]
+        return one_of_each(self._after(each, lines[each]) for each in dict.fromkeys(names))
 
     def _after(self, namespace: str, line: list[Candidate]) -> list[Candidate]:
         last = self._last.get(namespace)
