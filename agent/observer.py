@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from agent.core.observe.files import Role
+from agent.core.observe.files import NO_MORE, Role, Watched
 from agent.core.observe.layout import Layout, PodDirectory
 from agent.core.observe.observation import (
     Absence,
@@ -41,7 +41,7 @@ class CgroupSource(Protocol):
 
     def place(self, roster: Mapping[str, Role]) -> None: ...
 
-    def read(self, heard: Collection[str] = ()) -> Mapping[str, Found]: ...
+    def read(self, watched: Watched = NO_MORE) -> Mapping[str, Found]: ...
 
     def cpus(self, cgroup: str) -> int | None: ...
 
@@ -106,11 +106,11 @@ class NodeObserver:
         self._update_places(facts)
         return self._places
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
         """The node's counters as close together as one thread can read them, of the places as they were told last."""
         layout, cgroups, host = self._layout, self._sources.cgroups, self._sources.host
         now, monotonic = self._clock()
-        samples = cgroups.read(heard)
+        samples = cgroups.read(watched)
         # Memory that is given back in between is then held by a cgroup at most, never by the node alone.
         node_sample = host.sample()
         pressure = host.pressure()

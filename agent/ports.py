@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.limit.shrink import ReclaimAnswer, ReclaimOrder, ShrinkFacts, Shrinking, ShrinkMemory
 from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.observation import Knob, KnobReading, Observation, Places
 from agent.core.observe.prediction import Prediction, PredictionFacts
 from agent.core.observe.usage import NodeUsage, UsageState
@@ -277,8 +278,8 @@ class Observer(Protocol):
         """Which cgroups exist now; the same object as long as nothing changed."""
         ...
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
-        """`heard` are cgroups of pods whose waiting for CPU is read in this pass, whoever's turn it is."""
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
+        """`watched` are cgroups of which this pass reads more, whoever's turn it is."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -12,6 +12,7 @@ from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.limit.shrink import ReclaimAnswer, ReclaimOrder
 from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.observation import Knob, Observation, Places
 from agent.core.observe.prediction import PredictionState
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult, WriteOutcome
@@ -48,7 +49,7 @@ class Recording:
     def places(self, facts: ClusterFacts) -> Places:
         return self._now.observation.places
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
         return self._now.observation
 
     def drain(self) -> tuple[Cut, ...]:

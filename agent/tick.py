@@ -63,7 +63,7 @@ class Tick:
         wanted = (state.limits, self._layout, places, about_limits)
         self._groups = pod_groups(self._groups, *wanted)
         owned = ports.executor.readings(knobs_to_read(*wanted, self._groups), claims_due(*wanted))
-        observation = ports.observer.observe(facts, owned, state.limits.stalls.heard)
+        observation = ports.observer.observe(facts, owned, state.limits.watched)
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         reclaimed = ports.reclaimer.drain()
         # 2 estimate usage and windows, foresee production peaks

@@ -21,11 +21,13 @@ import structlog
 from agent.core.observe.files import (
     HELD,
     NEEDED,
+    NO_MORE,
     V1_FILES,
     Cadence,
     FileKind,
     FilePart,
     Role,
+    Watched,
     cadence,
     memory_events,
     moved,
@@ -202,8 +204,8 @@ class CgroupReader:
             if cgroup not in self._rows:
                 self._add(cgroup, role)
 
-    def read(self, heard: Iterable[str] = ()) -> dict[str, CgroupSample | Missing]:
-        """One pass: a sample or an absence for every placed cgroup; of those `heard` their waiting for CPU, too."""
+    def read(self, watched: Watched = NO_MORE) -> dict[str, CgroupSample | Missing]:
+        """One pass: a sample or an absence for every placed cgroup."""
         turn = self._pass % len(self._turns)
         self._pass += 1
         self._look_again(self._turns[turn])
@@ -213,11 +215,11 @@ class CgroupReader:
         self._fresh = []
         for row in fresh:
             row.gone = None
-        listened = [self._rows[cgroup] for cgroup in heard if cgroup in self._rows]
         for kind in self._kinds:
             self._sweep(kind, self._every[kind.part])
-            self._sweep(kind, self._due(kind.part, turn, fresh, listened))
-        for row in (*self._roots, *self._turns[turn], *fresh, *listened):
+            self._sweep(kind, self._due(kind.part, turn, fresh, watched))
+        waiting = [self._rows[cgroup] for cgroup in watched.waiting if cgroup in self._rows]
+        for row in (*self._roots, *self._turns[turn], *fresh, *waiting):
             if row.changed:
                 row.combine()
         return {cgroup: row.sample() for cgroup, row in self._rows.items()}
@@ -287,15 +289,21 @@ class CgroupReader:
         self._slow = [{kind.part: [] for kind in self._kinds} for _ in self._turns]
         for row in self._rows.values():
             for part, file in row.files.items():
-                if not file.absent:
-                    every_pass = file.cadence is Cadence.EVERY_PASS
-                    (self._every if every_pass else self._slow[row.turn])[part].append(file)
+                if file.absent:
+                    continue
+                if file.cadence is Cadence.EVERY_PASS:
+                    self._every[part].append(file)
+                    continue
+                self._slow[row.turn][part].append(file)
+                if file.cadence is Cadence.TWICE_A_ROUND:
+                    self._slow[row.turn - len(self._turns) // 2][part].append(file)
         self._roots = [row for row in self._rows.values() if row.role is Role.ROOT]
         self._levelled = [row for row in self._rows.values() if row.memory.cadence is Cadence.WHEN_MOVED]
 
-    def _due(self, part: FilePart, turn: int, fresh: Sequence[_Row], listened: Sequence[_Row]) -> Iterable[_File]:
+    def _due(self, part: FilePart, turn: int, fresh: Sequence[_Row], watched: Watched) -> Iterable[_File]:
         """What this pass reads beyond what every pass does; each file once."""
-        wanted = (*fresh, *listened) if part is FilePart.CPU_PRESSURE else fresh
+        closely = [self._rows[cgroup] for cgroup in watched.of(part) if cgroup in self._rows]
+        wanted = (*fresh, *closely)
         new = (file for row in wanted if (file := row.files.get(part)) and file.cadence is not Cadence.EVERY_PASS)
         due = dict.fromkeys(self._slow[turn][part])
         due.update((file, None) for file in new)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.limit.shrink import ReclaimOrder
 from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
@@ -75,7 +75,7 @@ class Day:
         amounts = ResourceVector({CPU: CPUS * 1000, MEMORY: MEMORY_BYTES})
         self._facts = ClusterFacts(Node("worker-1", amounts, amounts), SERVICES)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
         self.seconds += STEP_SECONDS
         self._drift = 0.95 * self._drift + self._noise.gauss(0, 0.008)
         load = max(busy(self.seconds / HOUR % 24) + self._drift, 0.02)

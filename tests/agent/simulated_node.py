@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection
 
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
@@ -144,7 +144,7 @@ class SimulatedNode:
         found = {knob: KnobReading(self._kernel[knob], self._ours.get(knob)) for knob in knobs}
         return KnobReadings(found, self._cuts, self._seconds if self._cut else None)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
         used = sum(living.whole.memory_bytes for living in self._pods)
         stall = Stall(1.0, 1.0, 1.0, self._ticks)
         return Observation(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from agent.core.observe.files import Role
+from agent.core.observe.files import NO_MORE, Role, Watched
 from agent.core.observe.layout import Layout, PodDirectory
 from agent.core.observe.observation import (
     Absence,
@@ -50,9 +50,9 @@ class FakeCgroups:
     def place(self, roster: Mapping[str, Role]) -> None:
         self.rosters.append(dict(roster))
 
-    def read(self, heard: Collection[str] = ()) -> Mapping[str, CgroupSample | Missing]:
+    def read(self, watched: Watched = NO_MORE) -> Mapping[str, CgroupSample | Missing]:
         self.passes += 1
-        self.heard = tuple(heard)
+        self.watched = watched
         return {path: sample(path) for path in self.rosters[-1]}
 
     def cpus(self, cgroup: str) -> int | None:
@@ -176,11 +176,11 @@ def test_the_host_is_read_after_the_cgroups(node: FakeNode) -> None:
     assert node.passes_before_host == 1
 
 
-def test_who_is_heard_is_read(node: FakeNode, web: Pod) -> None:
+def test_who_is_watched_is_read(node: FakeNode, web: Pod) -> None:
     """Each pass, as the tick says."""
     node.observe((web,))
-    node.observer.observe(ClusterFacts(None, (web,)), KnobReadings({}, 7, 4.0), (WEB,))
-    assert node.cgroups.heard == (WEB,)
+    node.observer.observe(ClusterFacts(None, (web,)), KnobReadings({}, 7, 4.0), Watched((WEB,)))
+    assert node.cgroups.watched == Watched((WEB,))
 
 
 def test_pods_and_containers_by_uid_and_name(node: FakeNode, web: Pod) -> None:

@@ -71,6 +71,7 @@ from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_cei
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
 from agent.core.observe.exclusive_cpu import idle_millis
+from agent.core.observe.files import Watched
 from agent.core.observe.knob_table import TABLE, Strategy, owner_of
 from agent.core.observe.knobs import (
     CPU_QOS_FILES,
@@ -178,6 +179,11 @@ class LimitMemory(msgspec.Struct, frozen=True):
     cpu_qos: CpuQosMemory = CpuQosMemory()
     releasing: bool = False
     own_cpus: OwnCpuMemory = OwnCpuMemory()
+
+    @property
+    def watched(self) -> Watched:
+        """Pods that the brake listens to, and containers whose quota may be raised."""
+        return Watched(self.stalls.heard, self.quota_bursts.tokens)
 
 
 class NodeLimits(msgspec.Struct, frozen=True):
@@ -290,9 +296,8 @@ def knobs_to_read(
     lists = children_to_read(memory.cpu_lists, layout, places, lists_wanted)
     own = own_cpus_to_read(layout, places, known)
     qos, cpu_qos = _wishes(memory, facts), _cpu_wishes(memory, facts)
-    ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
     groups = groups or pod_groups(NO_GROUPS, memory, layout, places, facts)
-    of_pods = due(memory.knob_schedule, groups.groups, ceiling_us)
+    of_pods = due(memory.knob_schedule, groups.groups, _last_ceiling_us(memory))
     about = _burst_facts(layout, facts)
     burst_files = bursts_to_read(memory.bursts, memory.knob_schedule, about, places)
     quotas = quotas_wanted(memory.quota_bursts, about, places)
@@ -302,6 +307,13 @@ def knobs_to_read(
     of_root = (*RootKnobs.of(layout).all, *root_cgroups_to_read(layout, facts.suppress))
     each_tick = (*of_root, *lists, *own, *dict.fromkeys((*tiers, *no_longer_idle)))
     return (*each_tick, *of_pods, *dict.fromkeys((*burst_files, *quotas)))
+
+
+def _last_ceiling_us(memory: LimitMemory) -> int:
+    """What best effort could use at most: its ceiling, else all CPUs; unlimited where neither is known."""
+    if memory.brake is not None and memory.brake.ceiling_us != UNLIMITED:
+        return memory.brake.ceiling_us
+    return UNLIMITED if memory.size is None else memory.size.capacity_millis * US_PER_MILLI
 
 
 def claims_due(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> KnobClaims | None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from agent.core.limit.ownership import left_to_us
+from agent.core.limit.suppress import FLOOR_US
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import UNLIMITED, is_v1_quota, same
 from agent.core.observe.observation import Knob, KnobReading, Value
@@ -78,7 +79,7 @@ def _settled(limit: Limit, reading: KnobReading | None, cap: Value | None) -> tu
 
 
 def _in_the_way(knob: Knob, value: Value, ceiling_us: int) -> bool:
-    if not is_v1_quota(knob) or not isinstance(value, int) or value == UNLIMITED:
+    if not is_v1_quota(knob) or not isinstance(value, int) or value == UNLIMITED or value <= FLOOR_US:
         return False
     return ceiling_us == UNLIMITED or value * _WITHIN_REACH >= ceiling_us
 

@@ -5,7 +5,7 @@ Source: reference node-agent §3.2, §3.3; the pressure files of a v1 host are t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Any
 
@@ -74,12 +74,31 @@ class Role(StrEnum):
 
 
 class Cadence(StrEnum):
-    """When a file is read: each pass, when the memory level moved and on the slow turn, on the slow turn, never."""
+    """When a file is read: each pass, twice a round of slow turns, when the memory level moved and on the slow turn, on
+    the slow turn, never."""
 
     EVERY_PASS = "every pass"
+    TWICE_A_ROUND = "twice a round"
     WHEN_MOVED = "when moved"
     SLOW_TURN = "slow turn"
     NEVER = "never"
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """Cgroups of which one pass reads more than is due: how long they waited for CPU, or CPU time and throttling."""
+
+    waiting: Collection[str] = ()
+    using: Collection[str] = ()
+
+    def of(self, part: FilePart) -> Collection[str]:
+        """Those of which such a file is read."""
+        if part is FilePart.CPU_PRESSURE:
+            return self.waiting
+        return self.using if part in (FilePart.CPU, FilePart.THROTTLING) else ()
+
+
+NO_MORE = Watched()
+"""Nothing but what is due."""
 
 
 class FileKind(msgspec.Struct, frozen=True):
@@ -154,7 +173,8 @@ def cpu_pressure_file(version: int, cgroup: str) -> str:
 
 
 def cadence(part: FilePart, role: Role) -> Cadence:
-    """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
+    """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3).
+    Containers are two thirds of all cgroups, and nothing is decided by what one uses unless it is `Watched`."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
     if part in _OF_ROOTS:
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
@@ -162,6 +182,8 @@ def cadence(part: FilePart, role: Role) -> Cadence:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER
     if part is FilePart.MEMORY and pod:
         return Cadence.WHEN_MOVED
+    if part is FilePart.CPU and role is Role.CONTAINER:
+        return Cadence.TWICE_A_ROUND
     watched = (
         role is Role.ROOT or part is FilePart.CPU or (part is FilePart.THROTTLING and role is Role.BEST_EFFORT_POD)
     )

@@ -71,9 +71,10 @@ class NodeUsage(msgspec.Struct, frozen=True):
     `online` is every pod cgroup outside besteffort, `system` what the node uses outside all pods, `unlisted_system`
     what it uses outside the listed pods and the host applications (Koordinator's system usage). `pods` (by uid),
     `containers` (by uid and name), `host_applications` (by name) and `numa` (by id) lack what was not measured.
-    Containers keep no aggregate window: theirs is the live average. `throttled_ratio` is throttled periods of all
-    periods, by uid. `live_seconds` is how much of the live window, `live_span_seconds` long, is filled. `held` tells
-    that the newest pass gave a root no rate, so that its figures are those of a pass before.
+    Containers keep no aggregate window: theirs is the live average, up to half a round of slow turns old.
+    `throttled_ratio` is throttled periods of all periods, by uid. `live_seconds` is how much of the live window,
+    `live_span_seconds` long, is filled. `held` tells that the newest pass gave a root no rate, so that its figures are
+    those of a pass before.
     """
 
     at_seconds: float
@@ -137,7 +138,7 @@ def _advanced(state: UsageState, observation: Observation, windows: Windows) -> 
     host_applications = _read_all(state.host_applications, observation.host_applications, now)
     listed = _listed(state, pods, host_applications)
     roots = {**counted, **_derived(state, counted, listed, now)}
-    short = msgspec.structs.replace(now, aggregate=None)
+    short = now.of_containers()
     return UsageState(
         monotonic_seconds=observation.monotonic_seconds,
         cpus=cpus,

@@ -23,6 +23,9 @@ _STEPS = 12
 """Marks in a window. A few more than its tenths, so that a tick that comes a little early still leaves one."""
 _LONGEST_INTERVALS = 10
 """Ticks that may be missed before the rate over the gap says nothing about now."""
+_STILL_INTERVALS = 9
+"""Ticks for which the counter of a container may stand still without being read: half a round of slow turns and some
+that came late."""
 _HELD_PASSES = 10
 """For so many passes without a rate the last averages stand."""
 _MARGIN_RATIO = 0.1
@@ -137,7 +140,8 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 class Moment(msgspec.Struct, frozen=True):
     """What all consumers of one pass share: its time, and what a rate may be.
 
-    Without `aggregate` a consumer keeps the live window alone, and no minute: its aggregate average is the live one.
+    Without `aggregate` a consumer keeps the live window alone, and no minute: its aggregate average is the live one. A
+    counter that has stood still for less than `still_seconds` says nothing yet: it may not have been read.
     """
 
     at_seconds: float
@@ -147,6 +151,7 @@ class Moment(msgspec.Struct, frozen=True):
     live: Span
     aggregate: Span | None
     page_cache: bool
+    still_seconds: float = 0.0
 
     @classmethod
     def of(cls, at_seconds: float, cpus: int, windows: Windows) -> Moment:
@@ -162,6 +167,11 @@ class Moment(msgspec.Struct, frozen=True):
             page_cache=windows.page_cache,
         )
 
+    def of_containers(self) -> Moment:
+        """The same for who keeps the live window alone and is not read in each pass."""
+        still = self.longest_seconds * _STILL_INTERVALS / _LONGEST_INTERVALS
+        return msgspec.structs.replace(self, aggregate=None, still_seconds=still)
+
 
 def read(track: Track | None, sample: CgroupSample | Missing, now: Moment) -> Track | None:
     """The track after one more reading of its counter; None as long as there was no reading at all."""
@@ -170,6 +180,8 @@ def read(track: Track | None, sample: CgroupSample | Missing, now: Moment) -> Tr
     if track is None:
         return begun(now, sample.cpu_ns)
     elapsed, grown_ns = now.at_seconds - track.at_seconds, sample.cpu_ns - track.cpu_ns
+    if not grown_ns and 0 <= elapsed < now.still_seconds:
+        return track
     if now.at_ms <= track.sums.at_ms or elapsed > now.longest_seconds or grown_ns < 0:
         return unrated(track, now, sample.cpu_ns)
     micros = round(grown_ns / elapsed / 1000)

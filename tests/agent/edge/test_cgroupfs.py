@@ -8,13 +8,14 @@ import resource
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
-from agent.core.observe.files import FILES, V1_FILES, V2_FILES, FilePart, Role
+from agent.core.observe.files import FILES, V1_FILES, V2_FILES, FilePart, Role, Watched
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
     Absence,
@@ -191,7 +192,7 @@ def passes(tree: Tree, role: Role, count: int) -> Counter[str]:
             ("cpuacct.usage", "cpu.stat", "memory.usage_in_bytes"),
             ("memory.stat", "memory.pressure"),
         ),
-        (Role.CONTAINER, ("cpuacct.usage",), ("memory.stat", "cpu.stat", "blkio.throttle.io_service_bytes_recursive")),
+        (Role.CONTAINER, (), ("memory.stat", "cpu.stat", "blkio.throttle.io_service_bytes_recursive")),
         (Role.ROOT, ("cpuacct.usage", "memory.stat", "cpu.stat", "cpu.pressure", "cpuset.cpus"), ()),
     ],
 )
@@ -208,6 +209,38 @@ def test_cadence_on_v2(tmp_path: Path) -> None:
     assert (reads["cpu.stat"], reads["memory.current"], reads["memory.stat"], reads["memory.events"]) == (20, 20, 2, 2)
 
 
+@pytest.mark.parametrize(("version", "file"), [(1, "cpuacct.usage"), (2, "cpu.stat")])
+def test_containers_use_is_read_twice_a_round(tmp_path: Path, version: int, file: str) -> None:
+    """Five passes apart, for nothing waits for it."""
+    tree = Tree(tmp_path, version)
+    reader, cgroup = tree.reader(), f"{POD}/c1"
+    tree.make(cgroup)
+    reader.place({cgroup: Role.CONTAINER})
+    reader.read()
+    read_in = []
+    for number in range(20):
+        tree.reads.clear()
+        reader.read()
+        read_in += [number] if tree.reads[file] else []
+    reader.close()
+    assert len(read_in) == 4 and {b - a for a, b in pairwise(read_in)} == {5}
+
+
+def test_use_of_watched_containers_is_read_each_pass(tree: Tree) -> None:
+    """And how they were throttled, which on v2 is the same file; of nobody else, and no other file."""
+    reader, cgroups = tree.reader(slow_passes=1000), (f"{POD}/c1", f"{POD}/c2")
+    for cgroup in cgroups:
+        tree.make(cgroup)
+    reader.place(dict.fromkeys(cgroups, Role.CONTAINER))
+    for _ in range(2):
+        reader.read()
+    tree.reads.clear()
+    reader.read(Watched(using=(cgroups[0], "/gone")))
+    reader.close()
+    files = ("cpuacct.usage", "cpu.stat") if tree.version == 1 else ("cpu.stat",)
+    assert tree.reads == dict.fromkeys(files, 1)
+
+
 def test_who_is_heard_is_read_each_pass(tree: Tree) -> None:
     """How long it waited for CPU, and of nothing else more than is due; whoever is not there, or has no such file, is
     no error."""
@@ -221,12 +254,12 @@ def test_who_is_heard_is_read_each_pass(tree: Tree) -> None:
     for pod in ("/a", "/b"):
         tree.write(pod, pressure, PSI.replace("total=9", "total=50"))
     tree.reads.clear()
-    found = reader.read(("/a", "/gone"))
+    found = reader.read(Watched(("/a", "/gone")))
     totals = {pod: found[pod].pressure.cpu_some.total_us for pod in ("/a", "/b")}  # type: ignore[union-attr]
     assert totals["/a"] > totals["/b"] and tree.reads["cpu.pressure"] == 1 and not tree.reads["memory.pressure"]
     tree.path("/b", pressure).unlink()
     reader.close()
-    assert reader.read(("/b",)) == {}
+    assert reader.read(Watched(("/b",))) == {}
 
 
 def test_slow_turns_are_spread(v1: Tree) -> None:
@@ -242,7 +275,7 @@ def test_slow_turns_are_spread(v1: Tree) -> None:
     for _ in range(10):
         v1.reads.clear()
         reader.read()
-        assert v1.reads["memory.stat"] == 2 and v1.reads["cpuacct.usage"] == 20
+        assert v1.reads["memory.stat"] == 2 and v1.reads["cpuacct.usage"] == 4
     reader.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from agent.core.limit.brake import Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.release import KnobClaims
 from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
@@ -65,7 +66,7 @@ class Recorder:
     def readings(self, knobs: tuple[Knob, ...], claims: KnobClaims | None = None) -> KnobReadings:
         return KnobReadings({knob: KnobReading(self._held[knob]) for knob in knobs}, 0, None)
 
-    def observe(self, facts: ClusterFacts, knobs: KnobReadings, heard: Collection[str] = ()) -> Observation:
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings, watched: Watched = NO_MORE) -> Observation:
         self._second += 1
         self._used_ns += self._load(self._second) * 1_000_000
         sample = CgroupSample(self._used_ns, 3 * GIB)

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize
+from agent.core.limit.burst_tokens import Tokens
 from agent.core.limit.decide import (
     LimitFacts,
     LimitMemory,
@@ -18,9 +19,13 @@ from agent.core.limit.decide import (
     knobs_to_read,
     pod_groups,
 )
-from agent.core.limit.knob_schedule import PodGroups
+from agent.core.limit.knob_schedule import KnobSchedule, PodGroups
+from agent.core.limit.online_stalls import StallMemory
 from agent.core.limit.ownership import QuotaCap
+from agent.core.limit.quota_burst import QuotaBurstMemory
+from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import MemoryMark
+from agent.core.observe.files import Watched
 from agent.core.observe.knobs import RootKnobs, cpuset_knob, quota_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
@@ -34,7 +39,7 @@ from agent.core.observe.observation import (
     PodPlace,
     Stall,
 )
-from model.decision import Unit
+from model.decision import Decision, Term, Unit
 from model.pod.pod import Pod
 from model.pod.spec import Container
 from model.qos import QoSClass
@@ -694,3 +699,21 @@ def test_cpus_that_are_not_there(build: Any) -> None:
     _, limits = with_own(build, 10, LimitMemory(), KnobReading("0-7"), pods=(own,))
     assert [limit.knob.cgroup for limit in limits.not_given] == [OWN]
     assert listed(build, limits) == {build.layout.best_effort: "0-6", POD: "0-6", OWN: "0-7"}
+
+
+@pytest.mark.parametrize(("quota", "read"), [(20_000, False), (60_000, True)])
+def test_quotas_of_pods_are_read_where_the_ceiling_may_fall_to_them(build: Any, quota: int, read: bool) -> None:
+    """Also while there is none: from all CPUs (200,000 us here) it falls to a fourth of that at once, or later."""
+    knob = quota_knob(build.layout, BOX)
+    decision = Decision(knob.subject, knob.file, quota, Unit.MICROSECONDS, Reason.BATCH_RESOURCES, (Term("x", quota),))
+    schedule = KnobSchedule(in_force=(Limit(knob, quota, decision),), turn=5)
+    memory = LimitMemory(size=NodeSize(2000), knob_schedule=schedule)
+    groups = PodGroups(groups=((knob,),))
+    assert (knob in knobs_to_read(memory, build.layout, PLACES, facts(), groups)) is read
+    assert knob in knobs_to_read(replace(memory, size=None), build.layout, PLACES, facts(), groups)
+
+
+def test_who_is_watched() -> None:
+    """Whom the brake listens to, and containers whose quota may be raised."""
+    raised = QuotaBurstMemory({BOX: Tokens(1.0, 2, 3, 4, 5.0)})
+    assert LimitMemory(stalls=StallMemory(heard=(POD,)), quota_bursts=raised).watched == Watched((POD,), raised.tokens)

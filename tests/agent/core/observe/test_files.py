@@ -25,7 +25,7 @@ SOME, FULL = Stall(1.0), Stall(0.5)
 @pytest.mark.parametrize(
     ("part", "role", "expected"),
     [
-        (FilePart.CPU, Role.CONTAINER, Cadence.EVERY_PASS),
+        (FilePart.CPU, Role.CONTAINER, Cadence.TWICE_A_ROUND),
         (FilePart.CPU, Role.ROOT, Cadence.EVERY_PASS),
         (FilePart.MEMORY, Role.ROOT, Cadence.EVERY_PASS),
         (FilePart.MEMORY, Role.POD, Cadence.WHEN_MOVED),

@@ -244,11 +244,27 @@ def test_bytes_of_a_consumer() -> None:
         assert size(track, set()) <= 5_900
 
 
+def test_a_container_is_not_read_in_each_pass() -> None:
+    """Its counter says nothing while it stands still; nine seconds of that were idle. Others idle at once."""
+    whole, short = [], []
+    of_all = of_container = None
+    for second in range(26):
+        seconds_used = min(second // 5 * 5, 15)
+        reading = CgroupSample(round(seconds_used * 0.5 * SECOND), 7)
+        now = Moment.of(float(second), CPUS, WINDOWS)
+        of_all, of_container = read(of_all, reading, now), read(of_container, reading, now.of_containers())
+        assert of_all is not None and of_container is not None
+        whole.append(last_millis(of_all))
+        short.append(last_millis(of_container))
+    assert short == [None] * 5 + [500] * 19 + [0] * 2
+    assert whole[4:7] == [0, 2500, 0]
+
+
 def test_a_short_track_keeps_the_live_window_alone() -> None:
     """A container: no aggregate window, no minute, half the bytes; its aggregate is the live average."""
     track = None
     for n in range(400):
-        now = msgspec.structs.replace(Moment.of(float(n), CPUS, WINDOWS), aggregate=None)
+        now = Moment.of(float(n), CPUS, WINDOWS).of_containers()
         track = read(track, CgroupSample(n * SECOND, 50), now)
     assert track is not None and track.aggregate == () and track.minute == b""
     assert track.measured == Averages(Usage(1000, 50), Usage(1000, 50), Usage(1000, 50))
