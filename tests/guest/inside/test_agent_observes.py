@@ -187,7 +187,7 @@ def test_a_removed_cgroups_descriptor_is_never_another_pods(node: LiveNode) -> N
     """Placed though gone and made again meanwhile: ENODEV is an absence in one pass and the new one's in the next."""
     reader = CgroupReader(MOUNT, FILES[2])
     try:
-        reader.place({node.web.container: Role.CONTAINER})
+        reader.place({node.web.container: Role.POD})
         read(reader.read()[node.web.container])
         node.rmdir(node.web.container)
         node.tree.make(node.web.container)
