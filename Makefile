@@ -15,7 +15,8 @@ SDK     := $(VENV)/sdk
 marked  = $(shell grep -rlwE '$(1)' --include='test_*.py' tests embedded/tests sdk/tests)
 KERNEL  = $(call marked,mark\.kernel)
 # Of the slow ones whole clusters that measure nothing of this machine, what does though it has none, and one long list.
-BESIDE := tests/e2e/scheduling tests/e2e/jobs tests/e2e/checkpoints
+BESIDE := tests/e2e/scheduling tests/e2e/jobs tests/e2e/checkpoints tests/e2e/test_up.py tests/e2e/test_up_choices.py \
+  tests/e2e/guides/test_schedule.py
 ALONE  := tests/scheduler/test_failover.py
 LIST   := embedded/tests/conformance/test_conformance.py
 SLOW    = $(filter-out tests/e2e/% $(ALONE) $(LIST),$(call marked,mark\.slow|at_length))
