@@ -3,11 +3,15 @@
 It neither waits for the processes to be gone nor ever raises. A container may make
 cgroups below its own: of hundreds of thousands few are looked into, and the processes of all others are asked where
 they are; and with cgroup v1 it may freeze its processes there, which then do not end before they are thawed.
+Processes that trace each other stand still on their way out, each until the other lets it go on: the kernel takes back
+what such hold, shared memory excepted.
+Source: ptrace(2), BUGS; Linux kernel/exit.c, do_exit; mm/oom_kill.c, process_mrelease.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import threading
@@ -36,6 +40,13 @@ _MOST_THREADS = 8
 """Of a process that is told to be at the top: all but its first that are listed live."""
 _PF_KTHREAD = 0x0020_0000
 """include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
+_PROCESS_MRELEASE = 448
+"""include/uapi/asm-generic/unistd.h and x86_64's table, from Linux 5.15 on."""
+_ENDED_BY_SECONDS = 0.25
+"""A gigabyte is given back in half of it: who is there then may need help."""
+_PATIENCE_SECONDS = 1.0
+_MOST_STUCK = 4
+_libc = ctypes.CDLL(None)
 
 
 class Killer:
@@ -55,6 +66,8 @@ class Killer:
         self._proc = proc
         self._monotonic = monotonic
         self._whole = WorkerThread("whole cgroups to end")
+        # The kernel may wait for a lock that a process of the pod holds.
+        self._releasing = WorkerThread("memory of the killed", patience_seconds=_PATIENCE_SECONDS, most=_MOST_STUCK)
         self.refused = 0
         self.failed_signals = 0
 
@@ -67,6 +80,8 @@ class Killer:
         whole = self._kill_whole(cgroup)
         # A process whose first thread has ended is not reached by that: kill(2) finds another of its threads.
         each = self._kill_one_by_one(cgroup)
+        if whole or each:
+            self._releasing.submit(cgroup, partial(self._release, cgroup))
         return each if whole is None else max(whole, each)
 
     def processes(self, cgroup: str) -> frozenset[int]:
@@ -99,6 +114,17 @@ class Killer:
             return b"populated 1" in (self._tree / cgroup.lstrip("/") / "cgroup.events").read_bytes()
         except OSError:
             return False
+
+    def _release(self, cgroup: str) -> None:
+        """What those hold that have not ended by now; of one that is not dying the kernel takes nothing."""
+        time.sleep(_ENDED_BY_SECONDS)
+        for process in self._members(cgroup) - {0}:
+            with contextlib.suppress(OSError):
+                descriptor = os.pidfd_open(process)
+                try:
+                    _libc.syscall(ctypes.c_long(_PROCESS_MRELEASE), ctypes.c_long(descriptor), ctypes.c_long(0))
+                finally:
+                    os.close(descriptor)
 
     def _kill_one_by_one(self, cgroup: str) -> int:
         """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""

@@ -110,6 +110,18 @@ def test_nobody_else_dies_while_the_last_one_lives() -> None:
     assert [rig.dies(now) for now in (10.1, 12.0, 39.9, 41.0)] == ["u1", "u2", "", "u0"]
 
 
+def test_who_stands_still_is_waited_for_a_second() -> None:
+    """It lives, and holds what it held: the kernel does not end it. Whoever gives some back has five."""
+    rig = Rig()
+    rig.kernel.stuck |= {"/be/pod0", "/be/pod1"}
+    rig.memory.held_now = {"/be/pod0": GB, "/be/pod1": GB}
+    assert [rig.dies(now) for now in (5.0, 5.9, 6.1)] == ["u0", "", "u1"]
+    for held, now in enumerate((6.5, 7.4, 8.3, 9.2), 1):
+        rig.memory.held_now["/be/pod1"] = GB // 2 // held
+        assert rig.dies(now) == ""
+    assert [rig.dies(now) for now in (10.1, 10.3)] == ["", "u2"]
+
+
 def test_who_comes_back_while_the_dead_are_counted_is_somebody_else() -> None:
     """The kubelet may start the pod again within a moment: its new processes are not those that die."""
     rig = Rig()
