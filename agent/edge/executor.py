@@ -33,6 +33,7 @@ from agent.core.observe.knobs import (
     UNLIMITED,
     is_burst,
     is_memory_limit,
+    is_of_kubelet,
     is_quota,
     is_v1_cpuset,
     is_v1_quota,
@@ -309,6 +310,9 @@ class KnobExecutor:
             if held.absence is Absence.GONE:
                 return WriteOutcome(write, dropped=True)
             return self._refusal(write, held.detail)
+        if is_of_kubelet(knob, held) and not same(knob, held, write.previous):
+            # It was resized since it was read: what the kubelet wrote stays, and the next tick goes by that.
+            return WriteOutcome(write, dropped=True)
         widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
         if cut and widens:
             return WriteOutcome(write, dropped=True)
