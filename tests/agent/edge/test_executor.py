@@ -474,6 +474,22 @@ def test_the_original_of_a_memory_limit_comes_first(node: Node) -> None:
     assert node.said(V2_MEMORY) == "9000000" and node.executor.restore().changed == 1
 
 
+def test_what_failed_on_a_full_disk_goes_with_its_cgroup(node: Node) -> None:
+    """Pods come and go for as long as the disk is full."""
+    node.say(V2_MEMORY, "max")
+    node.state.path.with_name("agent.json.new").mkdir()
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    path = node.executor.path(V2_MEMORY)
+    path.unlink()
+    path.parent.rmdir()
+    node.clock.now += 61
+    node.apply()
+    node.settle()
+    node.say(V2_MEMORY, "max")
+    assert node.apply(write(9_000_000, knob=V2_MEMORY))[0].error == ""
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the disk: these wait in vain for it."""
