@@ -22,6 +22,7 @@ _STUCK_SECONDS = 30.0
 _STANDSTILL_SECONDS = 1.0
 """A victim that gives nothing back for so long is not waited for: whoever runs ends in pieces, however slowly."""
 _LESS_BYTES = 1 << 20
+_MOST_STUCK = 64
 
 
 class MemorySource(Protocol):
@@ -78,8 +79,8 @@ class LastResortKill:
     """One victim at a time; one that the kubelet starts again where it was may be killed again.
 
     Whoever could not be reached is passed over for a second, and half a minute who does not end although it was: as
-    soon as it stands still, for processes that trace each other do, and keep the memory that they share. Nobody dies
-    where that would change nothing: `futile_looks` counts how often it was so.
+    soon as it stands still, for processes that trace each other do, and keep the memory that they share. Once it did it
+    is not waited for again. Nobody dies where that would change nothing: `futile_looks` counts how often it was so.
     """
 
     def __init__(self, memory: MemorySource, kill: ProcessKiller) -> None:
@@ -87,6 +88,8 @@ class LastResortKill:
         self._kill = kill
         self._dying: _Dying | None = None
         self._passed_over: dict[str, float] = {}
+        # By uid: the processes that did not end (None: not told).
+        self._stuck: dict[str, frozenset[int] | None] = {}
         self.failed_kills = 0
         self.futile_looks = 0
 
@@ -140,6 +143,9 @@ class LastResortKill:
             return True
         if lives:
             self._passed_over[dying.victim.uid] = now + _STUCK_SECONDS
+            self._stuck[dying.victim.uid] = dying.processes
+            if len(self._stuck) > _MOST_STUCK:
+                del self._stuck[next(iter(self._stuck))]
         self._dying = None
         return False
 
@@ -158,6 +164,9 @@ class LastResortKill:
         held = max(victim.frees_bytes, self._held(victim))
         processes = self._kill.processes(victim.cgroup)
         reached = self._reach(victim.cgroup)
+        if victim.uid in self._stuck and _live(self._stuck[victim.uid], processes):
+            self._passed_over[victim.uid] = now + _STUCK_SECONDS
+            return 0
         if reached:
             self._dying = _Dying(victim, processes, now, now + dying_seconds(held), held, now)
         else:
