@@ -432,6 +432,23 @@ def test_the_kernels_own_kill_has_no_answer(folders: Folders) -> None:
         os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
 
 
+def test_the_kernels_own_kill_answers_late(folders: Folders) -> None:
+    """Whom it ended before anybody could be sent a signal was reached: the pod is evicted, and no other dies for it."""
+    folders.put(POD, f"{folders.process.pid}\n")
+    pipe = folders.tree / POD.lstrip("/") / "cgroup.kill"
+    os.mkfifo(pipe)
+
+    def clock() -> float:
+        """Asked as the signals begin."""
+        folders.put(POD, "")
+        return 0.0
+
+    try:
+        assert Killer(folders.tree, Layout("/kubepods", 2), folders.proc, clock)(POD) == 1
+    finally:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+
+
 def test_a_cgroup_that_is_gone(folders: Folders) -> None:
     """Is no error."""
     assert folders.killer(POD) == 0 and folders.killer.refused == 0
