@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.core.limit.watch import (
     LONGEST_DYING_SECONDS,
@@ -18,6 +19,10 @@ from model.fault import Fault
 
 _FUTILE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
+_STANDSTILL_SECONDS = 1.0
+"""A victim that gives nothing back for so long is not waited for: whoever runs ends in pieces, however slowly."""
+_LESS_BYTES = 1 << 20
+_MOST_STUCK = 64
 
 
 class MemorySource(Protocol):
@@ -53,20 +58,29 @@ class ProcessKiller(Protocol):
 
 
 class _Dying(msgspec.Struct, frozen=True):
-    """The last victim, when it was killed, its processes then (None: not told), and until when its memory is waited for
-    in any case."""
+    """The last victim, when it was killed, its processes then (None: not told), until when its memory is waited for
+    in any case, what it held when that became less, and when that was."""
 
     victim: PreparedVictim
     processes: frozenset[int] | None
     killed_seconds: float
     until_seconds: float
+    held_bytes: int
+    less_seconds: float
+
+    def followed(self, held: int | None, now: float) -> _Dying:
+        """With what it holds now; what cannot be told may have become less."""
+        if held is not None and held > self.held_bytes - _LESS_BYTES:
+            return self
+        return replace(self, held_bytes=self.held_bytes if held is None else held, less_seconds=now)
 
 
 class LastResortKill:
     """One victim at a time; one that the kubelet starts again where it was may be killed again.
 
-    Whoever could not be reached is passed over for a second, and half a minute who does not end although it was. Nobody
-    dies where that would change nothing: `futile_looks` counts how often it was so.
+    Whoever could not be reached is passed over for a second, and half a minute who does not end although it was: as
+    soon as it stands still, for processes that trace each other do, and keep the memory that they share. Once it did it
+    is not waited for again. Nobody dies where that would change nothing: `futile_looks` counts how often it was so.
     """
 
     def __init__(self, memory: MemorySource, kill: ProcessKiller) -> None:
@@ -74,6 +88,8 @@ class LastResortKill:
         self._kill = kill
         self._dying: _Dying | None = None
         self._passed_over: dict[str, float] = {}
+        # By uid: the processes that did not end (None: not told).
+        self._stuck: dict[str, frozenset[int] | None] = {}
         self.failed_kills = 0
         self.futile_looks = 0
 
@@ -120,10 +136,16 @@ class LastResortKill:
         if now < dying.until_seconds:
             return True
         lives = _live(dying.processes, self._kill.processes(dying.victim.cgroup))
-        if lives and now < dying.killed_seconds + LONGEST_DYING_SECONDS:
+        if lives:
+            self._dying = dying = dying.followed(self.memory.held(dying.victim.cgroup), now)
+        until = min(dying.less_seconds + _STANDSTILL_SECONDS, dying.killed_seconds + LONGEST_DYING_SECONDS)
+        if lives and now < until:
             return True
         if lives:
             self._passed_over[dying.victim.uid] = now + _STUCK_SECONDS
+            self._stuck[dying.victim.uid] = dying.processes
+            if len(self._stuck) > _MOST_STUCK:
+                del self._stuck[next(iter(self._stuck))]
         self._dying = None
         return False
 
@@ -142,8 +164,11 @@ class LastResortKill:
         held = max(victim.frees_bytes, self._held(victim))
         processes = self._kill.processes(victim.cgroup)
         reached = self._reach(victim.cgroup)
+        if victim.uid in self._stuck and _live(self._stuck[victim.uid], processes):
+            self._passed_over[victim.uid] = now + _STUCK_SECONDS
+            return 0
         if reached:
-            self._dying = _Dying(victim, processes, now, now + dying_seconds(held))
+            self._dying = _Dying(victim, processes, now, now + dying_seconds(held), held, now)
         else:
             self._passed_over[victim.uid] = now + _FUTILE_SECONDS
         return reached

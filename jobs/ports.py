@@ -65,5 +65,5 @@ class SuspendedWriter(Protocol):
         ...
 
     async def job_spec(self, job: SuspendedJob, spec: Mapping[str, Any]) -> bool:
-        """Merge this into the job's spec."""
+        """Merge this into the job's spec; whatever version it is, where none was read."""
         ...

@@ -146,10 +146,11 @@ class KubeClient:
 
     async def patch_as_read(self, path: str, uid: str, version: str, body: Mapping[str, Any]) -> bool:
         """A merge patch of the very object that was read, by uid and resourceVersion; False where it is another by now,
-        or gone.
+        or gone. Without a version it is that of the uid.
         """
+        metadata = {"uid": uid, **({"resourceVersion": version} if version else {})}
         try:
-            await self.patch(path, {"metadata": {"uid": uid, "resourceVersion": version}, **body})
+            await self.patch(path, {"metadata": metadata, **body})
         except KubernetesFault as fault:
             if fault.status not in (_CONFLICT, _NOT_FOUND):
                 raise

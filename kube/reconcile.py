@@ -16,7 +16,7 @@ class Reconciler:
     """`work` makes what belongs to a key as it should be, whatever it is now, and raises KubernetesFault.
 
     One worker at a time has a key; one that is added meanwhile is looked at again. `failed` hears of each fault, and
-    after how many seconds the key is looked at again.
+    after how many seconds the key is looked at again: once, however often it was added and failed before.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Reconciler:
         self._due: dict[str, None] = {}
         self._busy: set[str] = set()
         self._failures: dict[str, int] = {}
+        self._retries: dict[str, asyncio.TimerHandle] = {}
         self._wake = asyncio.Event()
 
     def add(self, key: str) -> None:
@@ -65,6 +66,7 @@ class Reconciler:
                 await self.led()
                 await self._work(key)
                 self._failures.pop(key, None)
+                self._rest_no_more(key)
             except KubernetesFault as fault:
                 self._later(key, fault)
             finally:
@@ -75,8 +77,19 @@ class Reconciler:
     def _later(self, key: str, fault: KubernetesFault) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         seconds = retry_seconds(fault, failures)
-        asyncio.get_running_loop().call_later(seconds, self.add, key)
+        self._rest_no_more(key)
+        self._retries[key] = asyncio.get_running_loop().call_later(seconds, self._retry, key)
         self._failed(key, fault, seconds)
+
+    def _retry(self, key: str) -> None:
+        del self._retries[key]
+        self.add(key)
+
+    def _rest_no_more(self, key: str) -> None:
+        """Whoever may change an object has its key fail as often as he likes: each retry would bring on another."""
+        retry = self._retries.pop(key, None)
+        if retry is not None:
+            retry.cancel()
 
 
 def retry_seconds(fault: KubernetesFault, failures: int) -> float:

@@ -53,6 +53,9 @@ class Connections:
     """
 
     def __init__(self, configuration: Configuration, user_agent: str) -> None:
+        # As many as our own programs have under way: of 100, the default, watches take some forty for good, and whoever
+        # waits for one of the others is passed over by each request that begins as another ends.
+        configuration.connection_pool_maxsize = 0
         self._configuration = configuration
         self._user_agent = user_agent
         self._transport = RESTClientObject(configuration)

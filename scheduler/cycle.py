@@ -86,7 +86,7 @@ class Cycle:
         """Take in what happened, place what can be placed, and say what is to be written."""
         turn = Turn()
         self._wake(self._holds.suspended.lapse(now))
-        self._cache.stand_ins.go_on(now)
+        self._cache.go_on(now)
         self._drain(turn, inbox, now)  # 1 events into the cache
         turn.add(self._waiting.released(now))
         turn.add(self._waiting.timed_out(now))
@@ -131,7 +131,7 @@ class Cycle:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
         sources = (
             *(self.backlog, self._waiting, self._holds, self._admission, self._draining),
-            self._cache.stand_ins,
+            self._cache,
         )
         return min((due for source in sources if (due := source.next_due()) is not None), default=None)
 

@@ -33,6 +33,7 @@ from agent.core.observe.knobs import (
     UNLIMITED,
     is_burst,
     is_memory_limit,
+    is_of_kubelet,
     is_quota,
     is_v1_cpuset,
     is_v1_quota,
@@ -309,6 +310,9 @@ class KnobExecutor:
             if held.absence is Absence.GONE:
                 return WriteOutcome(write, dropped=True)
             return self._refusal(write, held.detail)
+        if is_of_kubelet(knob, held) and not same(knob, held, write.previous):
+            # It was resized since it was read: what the kubelet wrote stays, and the next tick goes by that.
+            return WriteOutcome(write, dropped=True)
         widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
         if cut and widens:
             return WriteOutcome(write, dropped=True)
@@ -508,15 +512,17 @@ class KnobExecutor:
         if self._monotonic() - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = self._monotonic()
-        one_each = {(knob.controller, knob.cgroup): knob for knob in self._state.originals}
+        # What could not be written for want of a disk has no original.
+        one_each = {(knob.controller, knob.cgroup): knob for knob in (*self._state.originals, *tuple(self._failed))}
         ended = {place for place, knob in one_each.items() if self._files.cgroup_is_gone(knob)}
+        with self._lock:
+            self._failed = {k: failed for k, failed in self._failed.items() if (k.controller, k.cgroup) not in ended}
         gone = [knob for knob in self._state.originals if (knob.controller, knob.cgroup) in ended]
         if gone:
             self._disk.submit("gone", partial(self._forget, gone))
         for knob in gone:
             self._last_written.pop(knob, None)
             self._inherited.pop(knob, None)
-            self._failed.pop(knob, None)
             self._loosened.discard(knob)
 
     def _forget(self, gone: list[Knob]) -> None:

@@ -3,11 +3,15 @@
 It neither waits for the processes to be gone nor ever raises. A container may make
 cgroups below its own: of hundreds of thousands few are looked into, and the processes of all others are asked where
 they are; and with cgroup v1 it may freeze its processes there, which then do not end before they are thawed.
+Processes that trace each other stand still on their way out, each until the other lets it go on: the kernel takes back
+what such hold, shared memory excepted.
+Source: ptrace(2), BUGS; Linux kernel/exit.c, do_exit; mm/oom_kill.c, process_mrelease.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import threading
@@ -36,6 +40,13 @@ _MOST_THREADS = 8
 """Of a process that is told to be at the top: all but its first that are listed live."""
 _PF_KTHREAD = 0x0020_0000
 """include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
+_PROCESS_MRELEASE = 448
+"""include/uapi/asm-generic/unistd.h and x86_64's table, from Linux 5.15 on."""
+_ENDED_BY_SECONDS = 0.25
+"""A gigabyte is given back in half of it: who is there then may need help."""
+_PATIENCE_SECONDS = 1.0
+_MOST_STUCK = 4
+_libc = ctypes.CDLL(None)
 
 
 class Killer:
@@ -55,6 +66,8 @@ class Killer:
         self._proc = proc
         self._monotonic = monotonic
         self._whole = WorkerThread("whole cgroups to end")
+        # The kernel may wait for a lock that a process of the pod holds.
+        self._releasing = WorkerThread("memory of the killed", patience_seconds=_PATIENCE_SECONDS, most=_MOST_STUCK)
         self.refused = 0
         self.failed_signals = 0
 
@@ -64,10 +77,16 @@ class Killer:
             self.refused += 1
             log.error("not killed: no cgroup below best effort", cgroup=cgroup, best_effort=self._below)
             return 0
-        whole = self._kill_whole(cgroup)
+        whole, there = self._kill_whole(cgroup)
         # A process whose first thread has ended is not reached by that: kill(2) finds another of its threads.
         each = self._kill_one_by_one(cgroup)
-        return each if whole is None else max(whole, each)
+        if whole is None and there:
+            # Without an answer so far it may have ended some of them before they could be sent a signal.
+            each |= there - self._members(cgroup)
+        reached = max(whole or 0, len(each))
+        if reached:
+            self._releasing.submit(cgroup, partial(self._release, cgroup))
+        return reached
 
     def processes(self, cgroup: str) -> frozenset[int]:
         """Processes in it, at all depths; a dying one stays there until its memory is given back."""
@@ -77,22 +96,23 @@ class Killer:
         steps = cgroup.removeprefix(f"{self._below}/").split("/")
         return cgroup.startswith(f"{self._below}/") and not {"", ".", ".."}.intersection(steps)
 
-    def _kill_whole(self, cgroup: str) -> int | None:
-        """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind and no kernel thread out of place; None where
-        that is not there, would be too much, or has no answer: it takes a lock that whoever switches controllers of
-        cgroups of its own, or makes some, may hold for seconds."""
+    def _kill_whole(self, cgroup: str) -> tuple[int | None, set[int]]:
+        """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind and no kernel thread out of place: how many that
+        were, and who was there then. None and nobody where that is not there, or would be too much; None where it has
+        no answer: it takes a lock that whoever switches controllers of cgroups of its own, or makes some, may hold for
+        seconds."""
         kill = self._tree / cgroup.lstrip("/") / "cgroup.kill"
         if not kill.exists():
-            return None
+            return None, set()
         members, is_all = self._looked_up(cgroup)
         away = () if is_all else (1, os.getpid())
         if members & {0, 1, os.getpid()} or any(_is_in(self._cgroup_of(p, self._hierarchy), cgroup) for p in away):
-            return None
+            return None, set()
         # Where its processes hide it reaches them all the same.
         populated = self._is_populated(cgroup)
         done = threading.Event()
         self._whole.submit(cgroup, partial(_kill_all_in, kill, done))
-        return max(len(members), int(populated)) if done.wait(_WHOLE_SECONDS) else None
+        return max(len(members), int(populated)) if done.wait(_WHOLE_SECONDS) else None, members
 
     def _is_populated(self, cgroup: str) -> bool:
         try:
@@ -100,18 +120,29 @@ class Killer:
         except OSError:
             return False
 
-    def _kill_one_by_one(self, cgroup: str) -> int:
+    def _release(self, cgroup: str) -> None:
+        """What those hold that have not ended by now; of one that is not dying the kernel takes nothing."""
+        time.sleep(_ENDED_BY_SECONDS)
+        for process in self._members(cgroup) - {0}:
+            with contextlib.suppress(OSError):
+                descriptor = os.pidfd_open(process)
+                try:
+                    _libc.syscall(ctypes.c_long(_PROCESS_MRELEASE), ctypes.c_long(descriptor), ctypes.c_long(0))
+                finally:
+                    os.close(descriptor)
+
+    def _kill_one_by_one(self, cgroup: str) -> set[int]:
         """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""
         deadline = self._monotonic() + _BOUND_SECONDS
         seen: set[int] = set()
         done: set[int] = set()
-        reached = 0
+        reached: set[int] = set()
         while fresh := self._fresh(cgroup, done, nobody_yet=not reached):
             seen |= fresh
             waiting = sorted(fresh)
             while waiting:
                 took, missed = self._signalled(cgroup, waiting[:_HELD_AT_ONCE])
-                reached += took
+                reached |= took
                 done |= set(waiting[:_HELD_AT_ONCE]) - missed
                 del waiting[:_HELD_AT_ONCE]
             if self._monotonic() > deadline:
@@ -204,8 +235,8 @@ class Killer:
                 return path
         return ""
 
-    def _signalled(self, cgroup: str, processes: list[int]) -> tuple[int, set[int]]:
-        """How many of them took it, and which live and were not seen in the cgroup. Whoever starts enough processes has
+    def _signalled(self, cgroup: str, processes: list[int]) -> tuple[set[int], set[int]]:
+        """Which of them took it, and which live and were not seen in the cgroup. Whoever starts enough processes has
         numbers given out again, those of its own that ended meanwhile to others: each is held first, and then has to be
         in the cgroup still."""
         held: dict[int, int | None] = {}
@@ -214,7 +245,7 @@ class Killer:
                 with contextlib.suppress(ProcessLookupError):
                     held[process] = _descriptor_of(process, stack)
             there = self._still_there(cgroup, held.keys())
-            return sum(self._took_it(process, held[process]) for process in there), held.keys() - there
+            return {process for process in there if self._took_it(process, held[process])}, held.keys() - there
 
     def _took_it(self, process: int, descriptor: int | None) -> bool:
         try:

@@ -25,7 +25,9 @@ class JobCache:
         self._sources: dict[str, AnyJob] = {}
         self._keys: dict[str, str] = {}
         self._pods: dict[tuple[str, str], dict[str, JobPod]] = {}
+        self._owners: dict[tuple[str, str], str] = {}
         self._commands: dict[tuple[str, str], dict[str, JobCommand]] = {}
+        self._targets: dict[str, tuple[str, str]] = {}
         self._made: dict[str, dict[tuple[MadeKind, str], EnsureObject]] = {}
 
     def saw_job(self, change: Change[Any]) -> None:
@@ -44,34 +46,43 @@ class JobCache:
 
     def saw_pod(self, change: Change[JobPodObject]) -> None:
         """Every change of a pod of a job; one that only bears the label of a job is none of its, nor is one of another
-        namespace, where anybody may name any job as its owner.
+        namespace, where anybody may name any job as its owner. One that names another job by now is the first one's no
+        more.
         """
         pod = change.object
-        uid, namespace = owner(pod), pod.metadata.namespace
-        known = self._pods.setdefault((namespace, uid), {}) if uid else {}
+        uid, namespace, name = owner(pod), pod.metadata.namespace, pod.metadata.name
         found = job_pod(pod) if uid and change.kind is not ChangeKind.DELETED else None
-        before = known.get(pod.metadata.name)
-        if found is None:
-            known.pop(pod.metadata.name, None)
-        else:
-            known[pod.metadata.name] = found
-        if uid and not known:
-            del self._pods[namespace, uid]
+        before_uid = self._owners.pop((namespace, name), "")
+        known = self._pods.get((namespace, before_uid), {})
+        before = known.pop(name, None)
+        if before is not None and not known:
+            del self._pods[namespace, before_uid]
+        if found is not None:
+            self._owners[namespace, name] = uid
+            self._pods.setdefault((namespace, uid), {})[name] = found
+        if before_uid not in ("", uid):
+            self._add_own(namespace, before_uid)
         # A word that says nothing of what is known of it, such as another label, is none to its job.
-        if found != before or change.kind is ChangeKind.DELETED:
+        if before_uid not in ("", uid) or found != before or change.kind is ChangeKind.DELETED:
             self._add_own(namespace, uid)
 
     def saw_command(self, change: Change[VolcanoCommand]) -> None:
-        """Every change of a command; one about a job of another namespace is none of its."""
+        """Every change of a command; one about a job of another namespace is none of its. One that is about another job
+        by now is the first one's no more.
+        """
         metadata, uid = change.object.metadata, target_uid(change.object)
-        known = self._commands.setdefault((metadata.namespace, uid), {})
-        if change.kind is ChangeKind.DELETED or not uid:
-            known.pop(metadata.uid, None)
-        else:
-            known[metadata.uid] = volcano_command(change.object)
-        if not known:
-            del self._commands[metadata.namespace, uid]
-        self._add_own(metadata.namespace, uid)
+        place, before = (metadata.namespace, uid), self._targets.pop(metadata.uid, None)
+        if before is not None:
+            known = self._commands[before]
+            del known[metadata.uid]
+            if not known:
+                del self._commands[before]
+            if before != place:
+                self._add_own(*before)
+        if uid and change.kind is not ChangeKind.DELETED:
+            self._targets[metadata.uid] = place
+            self._commands.setdefault(place, {})[metadata.uid] = volcano_command(change.object)
+        self._add_own(*place)
 
     def commands(self, source: AnyJob) -> tuple[JobCommand, ...]:
         """Those about this job."""
@@ -97,9 +108,10 @@ class JobCache:
         return tuple(pod for name, pod in known.items() if name == pod_name(job, pod.member))
 
     def number(self, uid: str) -> int:
-        """How many pods a look at the job of that uid goes through."""
+        """How many pods and commands a look at the job of that uid goes through."""
         source = self._source_of(uid)
-        return len(self._pods.get((source.metadata.namespace, uid), ())) if source is not None else 0
+        place = (source.metadata.namespace if source is not None else "", uid)
+        return len(self._pods.get(place, ())) + len(self._commands.get(place, ()))
 
     def saw_gone(self, kind: MadeKind, metadata: Metadata) -> None:
         """An object of that kind was deleted: the job for which it was made here gets it again."""

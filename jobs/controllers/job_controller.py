@@ -168,7 +168,7 @@ class JobController:
             self._look_again(key, rest)
             return
         found = self._planned(key, source, held=await self._held(key, source))
-        self._looks.looked(namespace, self._cache.number(source.metadata.uid), now)
+        self._looks.looked(namespace, self._cache.number(source.metadata.uid), now, spec_bytes=len(source.spec))
         if found is None:
             return
         job, status, wanted = found

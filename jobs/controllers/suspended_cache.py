@@ -16,6 +16,8 @@ from kube.informer import Change, ChangeKind
 from model.suspended.job import SuspendedJob, SuspendedKind
 from model.suspended.workload import WorkloadObject
 
+_KINDS = frozenset(kind.value for kind in SuspendedKind)
+
 
 class SuspendedCache:
     """`add` hears the key (`KIND namespace/name`) of each job that is to be looked at."""
@@ -25,6 +27,8 @@ class SuspendedCache:
         self._jobs: dict[str, tuple[SuspendedKind, objects.UnreadJob]] = {}
         self._keys: dict[str, str] = {}
         self._workloads: dict[str, objects.Workload] = {}
+        self._owners: dict[str, str] = {}
+        self._urgent: set[str] = set()
         self._workload_classes: dict[str, int] = {}
         self._classes: dict[str, objects.PriorityClass] = {}
         self._flavors: dict[str, FlavorPlace] = {}
@@ -36,6 +40,7 @@ class SuspendedCache:
         if change.kind is ChangeKind.DELETED:
             self._jobs.pop(key, None)
             self._keys.pop(metadata.uid, None)
+            self._urgent.discard(key)
         else:
             self._jobs[key] = kind, change.object
             self._keys[metadata.uid] = key
@@ -44,12 +49,18 @@ class SuspendedCache:
     def saw_workload(self, change: Change[objects.Workload]) -> None:
         """Every change of a Workload."""
         metadata = change.object.metadata
-        owner = next((each.uid for each in metadata.owner_references or () if each.controller), "")
+        owner = next((each for each in metadata.owner_references or () if each.controller), objects.OwnerReference())
+        named = f"{owner.kind} {metadata.namespace}/{owner.name}" if owner.uid and owner.kind in _KINDS else ""
         if change.kind is ChangeKind.DELETED:
-            self._workloads.pop(owner, None)
-        elif owner:
-            self._workloads[owner] = change.object
-        if key := self._keys.get(owner):
+            self._workloads.pop(owner.uid, None)
+            self._owners.pop(named, None)
+        elif owner.uid:
+            self._workloads[owner.uid] = change.object
+            if named:
+                self._owners[named] = owner.uid
+        if key := self._keys.get(owner.uid, named):
+            if key in self._jobs:
+                self._urgent.add(key)
             self._add(key)
 
     def saw_class(self, change: Change[objects.PriorityClass]) -> None:
@@ -83,6 +94,25 @@ class SuspendedCache:
         if kind is SuspendedKind.TRAINING:
             job = with_pods(job, training_job.read(source), self.facts.pod_classes)
         return job, source
+
+    def spec_bytes(self, key: str) -> int:
+        """How long the spec of a job is that is known."""
+        return len(self._jobs[key][1].spec)
+
+    def take_urgent(self, key: str) -> bool:
+        """Whether its Workload says something new, which the author of a job cannot do: others may wait for it."""
+        urgent = key in self._urgent
+        self._urgent.discard(key)
+        return urgent
+
+    def stray(self, key: str) -> SuspendedJob | None:
+        """The job of a key that names no queue any more, where its Workload was evicted; None for any other."""
+        found = self._workloads.get(self._owners.get(key, ""))
+        if found is None or key in self._jobs or not workload(found).status.evicting:
+            return None
+        kind, _, name = key.partition(" ")
+        namespace, _, name = name.partition("/")
+        return SuspendedJob(SuspendedKind(kind), namespace, name, self._owners[key])
 
     def unread(self, key: str) -> SuspendedJob | None:
         """Which job a key is of, and nothing of what it says."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from jobs.controllers.look_limit import LookLimit
 from jobs.controllers.suspended_cache import SuspendedCache
 from jobs.controllers.suspended_writes import SuspendedWrites, about
 from jobs.controllers.troubles import Troubles
@@ -56,6 +57,7 @@ class SuspendedJobs:
         self._troubles = Troubles(recorder)
         self._writes = SuspendedWrites(writer, recorder, self._troubles)
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._looks = LookLimit()
         soon = SOON_SECONDS
         self._around: tuple[Informer[objects.PriorityClass] | Informer[objects.UntypedObject], ...] = (
             Informer(client, _CLASSES, objects.PriorityClass, on_change=cache.saw_class),
@@ -108,12 +110,21 @@ class SuspendedJobs:
                 self._troubles.set_aside(key, about(job), error)
 
     async def _look(self, key: str) -> None:
-        found = self._cache.job(key)
-        if found is None:
-            self._forget(key)
+        unread = self._cache.unread(key)
+        if unread is None:
+            await self._stray(key)
             return
         if not await self._keeps(words.DEFINITION):
             return
+        namespace, now = unread.namespace, asyncio.get_running_loop().time()
+        rest = self._looks.rest(namespace, now)
+        if not self._cache.take_urgent(key) and rest > 0:
+            self._look_again(key, rest)
+            return
+        found = self._cache.job(key)
+        if found is None:
+            return
+        self._looks.looked(namespace, 0, now, spec_bytes=self._cache.spec_bytes(key))
         job, source = found
         known = self._cache.workload(job.uid)
         workload = known[0] if known is not None else None
@@ -122,6 +133,15 @@ class SuspendedJobs:
             await self._reconciler.led()
             await self._writes.carry_out(key, job, source, known, wanted.action)
         self._look_again(key, wanted.again_seconds)
+
+    async def _stray(self, key: str) -> None:
+        """A job that is gone, or names no queue any more: whoever may change it is not spared from eviction by that."""
+        job = self._cache.stray(key)
+        if job is None:
+            self._forget(key)
+        elif await self._keeps(words.DEFINITION):
+            await self._reconciler.led()
+            await self._writes.stop_stray(job)
 
     def _look_again(self, key: str, seconds: float) -> None:
         timer = self._timers.pop(key, None)

@@ -56,6 +56,14 @@ class SuspendedWrites:
             case _ if known is not None:
                 await self._act_on_workload(key, job, source, known, action)
 
+    async def stop_stray(self, job: SuspendedJob) -> None:
+        """A job that was evicted, and of which nothing but its name is known. Raises KubernetesFault."""
+        if await self._writer.job_spec(job, {"suspend": True}):
+            told = (
+                "its Workload was evicted, and it names no queue any more; name one, and its queue may admit it again"
+            )
+            self._recorder.record(about(job), "Stopped", told)
+
     async def _act_on_workload(
         self,
         key: str,

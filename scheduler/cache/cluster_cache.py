@@ -23,6 +23,7 @@ from model.placement import PlacementState
 from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.cache import facts
+from scheduler.cache.followed_words import FollowedWords
 from scheduler.cache.gang_cache import AnyPodGroup, GangCache
 from scheduler.cache.maker_cache import MakerCache
 from scheduler.cache.measured import MeasuredLoads
@@ -49,6 +50,9 @@ from scheduler.core.queueing.news import News, NewsKind, node_news
 from scheduler.core.snapshot.podclass import KnownClasses
 from scheduler.core.snapshot.snapshot import ClusterSnapshot, SnapshotContext, take
 from scheduler.ports import NamedObject
+
+_MOVED_SECONDS, _GROUPED_SECONDS = 5e-5, 5e-6
+"""What a word takes for each pod whose maker, or PodGroup, says something new."""
 
 
 class ClusterCache:
@@ -100,6 +104,7 @@ class ClusterCache:
             *(self.suspended, self.related, self.pods, reader, feed, self._refusals, changes),
             late_by_creation=late_by_creation,
         )
+        self._words = FollowedWords()
         self._surplus: dict[str, int] = {}
         self._changed_nodes: set[str] = set()
         self._closed: frozenset[str] = frozenset()
@@ -117,12 +122,9 @@ class ClusterCache:
             case facts.NodeSeen(change):
                 self._node_seen(change.kind, change.object)
             case facts.PodGroupSeen(change) | facts.ObjectSeen(change):
-                try:
-                    self._seen(change, now)
-                except Exception as error:
-                    metadata = change.object.metadata
-                    where = f"{type(change.object).__name__} {metadata.namespace}/{metadata.name}"
-                    self._refusals.add(where, metadata, str(of_ours(where, error)))
+                followed = isinstance(change.object, AnyPodGroup) or self._makers.reads(change.object)
+                if not (followed and self._words.keep(change, now)):
+                    self._told(change, now)
             case facts.BindingReleased():
                 self._released(fact)
             case facts.AdmissionFailed(key):
@@ -132,6 +134,17 @@ class ClusterCache:
                 record = self.pods.record(uid)
                 if record is not None:
                     record.condition_message, record.nominated = "", record.pod.status.nominated_node
+
+    def go_on(self, now: float) -> None:
+        """What had to wait since too much was asked for at once, where it is time."""
+        self.stand_ins.go_on(now)
+        for change in self._words.take(now):
+            self._told(change, now)
+
+    def next_due(self) -> float | None:
+        """Unix time at which `go_on` has something to do, None where nothing waits for it."""
+        found = (self.stand_ins.next_due(), self._words.next_due())
+        return min((due for due in found if due is not None), default=None)
 
     def configure(self, load: LoadPolicy, defaults: GangDefaults, now: float) -> bool:
         """Other settings hold; whether gangs must be told again, since they were read by other defaults."""
@@ -278,7 +291,16 @@ class ClusterCache:
         if (before is None or before.labels != node.labels) and self.queues.kueue.flavors:
             self._feed.queue_again(self.pods.on_node(node.name))
 
-    def _pod_group_seen(self, change: Change[Any]) -> None:
+    def _told(self, change: Change[Any], now: float) -> None:
+        """An object that we fail on is left out as any other that cannot be read."""
+        try:
+            self._seen(change, now)
+        except Exception as error:
+            metadata = change.object.metadata
+            where = f"{type(change.object).__name__} {metadata.namespace}/{metadata.name}"
+            self._refusals.add(where, metadata, str(of_ours(where, error)))
+
+    def _pod_group_seen(self, change: Change[Any], now: float) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
         before, queue = self.gangs.job(key), self.gangs.queue(key)
         subjects, invalid = self.gangs.seen(change)
@@ -288,6 +310,9 @@ class ClusterCache:
             self._recharge(key)
         if self.gangs.queue(key) != queue:
             self._feed.queue_again(self.pods.of_gang(key))
+        if self.gangs.job(key) != before or self.gangs.queue(key) != queue:
+            took = len(self.pods.of_gang(key)) * _GROUPED_SECONDS
+            self._words.went_through(change.object.metadata.namespace, took, now)
         if invalid is not None:
             self._changes.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
 
@@ -305,7 +330,7 @@ class ClusterCache:
         """Any other kind of object."""
         item = change.object
         if isinstance(item, AnyPodGroup):
-            self._pod_group_seen(change)
+            self._pod_group_seen(change, now)
         elif self.queues.reads(item):
             self.queues.apply(change)
         elif isinstance(item, objects.Workload):
@@ -313,7 +338,9 @@ class ClusterCache:
         elif isinstance(item, objects.CompositePodGroup):
             self.gangs.composite(change)
         elif self._makers.reads(item):
-            self._feed.moved(self._makers.apply(change), now)
+            moved = self._makers.apply(change)
+            self._feed.moved(moved, now)
+            self._words.went_through(item.metadata.namespace, len(moved) * _MOVED_SECONDS, now)
         elif isinstance(item, objects.NodeMetric):
             self._metric_seen(change.kind, item, now)
         elif isinstance(item, objects.ConfigMap):

@@ -103,11 +103,28 @@ def test_it_waits_for_what_the_victim_holds_now() -> None:
 
 
 def test_nobody_else_dies_while_the_last_one_lives() -> None:
-    """However long it takes, up to five seconds; then it is stuck, and passed over for half a minute."""
+    """However long it takes, up to five seconds; then it is stuck, and passed over for half a minute. After that it is
+    tried again, and nobody waits for it; somebody who started there meanwhile is none of those."""
     rig = Rig()
     rig.kernel.stuck.add("/be/pod0")
     assert [rig.dies(now) for now in (5.0, 6.0, 9.9)] == ["u0", "", ""]
-    assert [rig.dies(now) for now in (10.1, 12.0, 39.9, 41.0)] == ["u1", "u2", "", "u0"]
+    assert [rig.dies(now) for now in (10.1, 12.0, 39.9)] == ["u1", "u2", ""]
+    rig.kernel.living["/be/pod1"] = frozenset({71})
+    assert rig.dies(41.0) == "u1" and rig.kernel.killed[-2:] == ["/be/pod0", "/be/pod1"]
+    rig.kernel.living["/be/pod0"] = frozenset({72})
+    assert rig.dies(72.0) == "u0"
+
+
+def test_who_stands_still_is_waited_for_a_second() -> None:
+    """It lives, and holds what it held: the kernel does not end it. Whoever gives some back has five."""
+    rig = Rig()
+    rig.kernel.stuck |= {"/be/pod0", "/be/pod1"}
+    rig.memory.held_now = {"/be/pod0": GB, "/be/pod1": GB}
+    assert [rig.dies(now) for now in (5.0, 5.9, 6.1)] == ["u0", "", "u1"]
+    for held, now in enumerate((6.5, 7.4, 8.3, 9.2), 1):
+        rig.memory.held_now["/be/pod1"] = GB // 2 // held
+        assert rig.dies(now) == ""
+    assert [rig.dies(now) for now in (10.1, 10.3)] == ["", "u2"]
 
 
 def test_who_comes_back_while_the_dead_are_counted_is_somebody_else() -> None:

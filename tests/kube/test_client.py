@@ -57,6 +57,31 @@ def test_requests(server: Any, says_: Any) -> None:
     asyncio.run(scene())
 
 
+def test_a_request_waits_for_no_other(server: Any, says_: Any) -> None:
+    """However many are under way: pods of jobs that are made all the time kept bindings of services from being asked for."""
+
+    async def scene() -> None:
+        client, released = await server.start(), asyncio.Event()
+
+        async def holds(request: Any) -> Any:
+            await released.wait()
+            return await says_({})(request)
+
+        server.answers = [holds]
+        held = [asyncio.create_task(client.create("/api/v1/pods", {})) for _ in range(150)]
+        async with asyncio.timeout(10):
+            while len(server.requests) < len(held):
+                await asyncio.sleep(0.01)
+            server.answers = [says_({})]
+            await client.create("/api/v1/pods/p/binding", {})
+            released.set()
+            await asyncio.gather(*held)
+        await client.close()
+        await server.stop()
+
+    asyncio.run(scene())
+
+
 def test_refusals_and_silence(server: Any, says_: Any) -> None:
     """The server's own words and code; status 0 when nobody answers."""
 

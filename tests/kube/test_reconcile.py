@@ -91,6 +91,28 @@ def test_one_that_fails_rests_and_its_fault_is_told() -> None:
     assert told == [("a", 403, 60.0), ("b", 503, 5.0), ("b", 0, 10.0), ("b", 500, 5.0)]
 
 
+def test_one_that_is_added_while_it_fails_is_looked_at_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may change an object that the API server refuses had it tried once more each minute for each change."""
+    monkeypatch.setattr("kube.reconcile._FIRST_RETRY_SECONDS", 0.2)
+    tries = [0]
+
+    async def work(key: str) -> None:
+        tries[0] += 1
+        raise KubernetesFault(key, "no", status=0)
+
+    reconciler = Reconciler(work, lambda: True)
+
+    async def body() -> None:
+        monkeypatch.setattr("kube.reconcile._LONGEST_RETRY_SECONDS", 0.2)
+        for wanted in range(1, 11):
+            reconciler.add("a")
+            await until(lambda wanted=wanted: tries[0] == wanted)
+        await asyncio.sleep(0.3)
+        assert tries[0] == 11
+
+    run(reconciler, body)
+
+
 def test_nothing_is_worked_on_while_another_leads() -> None:
     """It waits, and is done once this process leads."""
     work, leads = Work(), [False]

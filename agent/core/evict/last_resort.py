@@ -23,6 +23,8 @@ from model.report import EvictionCost
 from model.strategy import EvictionStrategy
 
 _MOST_VICTIMS = 8
+_MOST_TERMINATING = 4
+"""Of these, where others could take the place: who terminates may never end, and be killed in vain."""
 _SYSTEM_PRIORITY = 2_000_000_000
 """From here on are the classes system-cluster-critical and system-node-critical (k8s.io/api scheduling/v1 types.go)."""
 
@@ -62,12 +64,20 @@ _Candidate = tuple[_Key, PreparedVictim]
 
 
 def _first(candidates: tuple[_Candidate, ...], helps_bytes: int) -> list[_Candidate]:
-    """So many as are prepared, in order. Where those would hardly help together nobody of them would be killed: then
-    they are those that hold most, who may stand behind many small ones."""
-    first = heapq.nsmallest(_MOST_VICTIMS, candidates)
+    """So many as are prepared, in order: of those that terminate, then of all others."""
+    stay = [each for each in candidates if each[0][0]]
+    going = [each for each in candidates if not each[0][0]]
+    first = _helpful(going, max(_MOST_VICTIMS - len(stay), _MOST_TERMINATING), helps_bytes)
+    return first + _helpful(stay, _MOST_VICTIMS - len(first), helps_bytes)
+
+
+def _helpful(candidates: list[_Candidate], most: int, helps_bytes: int) -> list[_Candidate]:
+    """The first. Where those would hardly help together nobody of them would be killed: then they are those that hold
+    most, who may stand behind many small ones."""
+    first = heapq.nsmallest(most, candidates)
     if sum(victim.frees_bytes for _, victim in first) >= helps_bytes:
         return first
-    return sorted(heapq.nlargest(_MOST_VICTIMS, candidates, key=lambda each: each[1].frees_bytes))
+    return sorted(heapq.nlargest(most, candidates, key=lambda each: each[1].frees_bytes))
 
 
 def _candidates(

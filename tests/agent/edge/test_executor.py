@@ -30,6 +30,7 @@ from model.reason import Reason
 QUOTA = Knob("/kubepods/besteffort", "cpu", V1_QUOTA_FILE)
 POD = Knob("/kubepods/besteffort/podx", "cpu", V1_QUOTA_FILE)
 V2_QUOTA = Knob("/kubepods.slice/kubepods-besteffort.slice", "", "cpu.max")
+ONLINE = Knob("/kubepods/burstable/podx/c1", "cpu", V1_QUOTA_FILE)
 V2_MEMORY = Knob("/kubepods.slice/podx", "", "memory.max")
 PATIENCE_SECONDS = 20
 
@@ -196,6 +197,20 @@ def test_a_raise_decided_before_a_cut_is_dropped(node: Node) -> None:
     assert node.apply(write(10_000, 9000))[0].dropped and node.apply(write(6000, 9000))[0].dropped
     assert node.apply(write(3000, 9000)) == (WriteOutcome(write(3000, 9000)),) and node.said(QUOTA) == "3000"
     assert node.apply(write(6000, 3000), seen_cuts=1) == (WriteOutcome(write(6000, 3000)),)
+
+
+@pytest.mark.parametrize(("value", "back"), [(72_001, False), (50_000, True)])
+def test_a_resize_between_reading_and_writing_stays(node: Node, value: int, back: bool) -> None:
+    """The kubelet writes an online container's quota once, and nobody would write it again."""
+    node.say(ONLINE, "50000")
+    node.apply(write(60_001, 50_000, ONLINE))
+    assert node.said(ONLINE) == "60001"
+    late = msgspec.structs.replace(write(value, 60_001, ONLINE), gives_back=back)
+    node.say(ONLINE, "80000")
+    assert node.apply(late) == (WriteOutcome(late, dropped=True),) and node.said(ONLINE) == "80000"
+    assert node.reading(ONLINE) == KnobReading(80_000, 60_001, 50_000, loosened=True)
+    settled = msgspec.structs.replace(write(80_000, 80_000, ONLINE), gives_back=True)
+    assert node.apply(settled) == (WriteOutcome(settled),) and ONLINE not in node.state.originals
 
 
 def test_no_write_without_a_durable_original(node: Node) -> None:
@@ -457,6 +472,22 @@ def test_the_original_of_a_memory_limit_comes_first(node: Node) -> None:
     node.apply(write(9_000_000, knob=V2_MEMORY))
     node.settle()
     assert node.said(V2_MEMORY) == "9000000" and node.executor.restore().changed == 1
+
+
+def test_what_failed_on_a_full_disk_goes_with_its_cgroup(node: Node) -> None:
+    """Pods come and go for as long as the disk is full."""
+    node.say(V2_MEMORY, "max")
+    node.state.path.with_name("agent.json.new").mkdir()
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    path = node.executor.path(V2_MEMORY)
+    path.unlink()
+    path.parent.rmdir()
+    node.clock.now += 61
+    node.apply()
+    node.settle()
+    node.say(V2_MEMORY, "max")
+    assert node.apply(write(9_000_000, knob=V2_MEMORY))[0].error == ""
 
 
 @pytest.fixture

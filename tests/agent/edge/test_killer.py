@@ -29,6 +29,22 @@ HEADLESS = (
     "ctypes.CDLL(None).syscall(60, 0)"
 )
 """Its first thread ends, by exit(2) of x86_64."""
+TRACED = (
+    "import ctypes, mmap, time\n"
+    "held = mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+    "held.write(b'1' * len(held))\n"
+    "ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_long(-1), 0, 0, 0)\n"
+    "time.sleep(600)"
+)
+"""Whoever likes may trace it (PR_SET_PTRACER)."""
+TRACER = (
+    "import ctypes, time\n"
+    "libc = ctypes.CDLL(None)\n"
+    "libc.ptrace.argtypes = [ctypes.c_long] * 4\n"
+    "print(libc.ptrace(0x4206, {process}, 0, 0x40), flush=True)\n"
+    "time.sleep(600)"
+)
+"""It is told before its process ends (PTRACE_SEIZE, PTRACE_O_TRACEEXIT), and lets it go on once it ends itself."""
 _CLONE3 = 435
 HIERARCHIES = {"v1": (1, ROOT / "memory", ROOT), "v2": (2, ROOT / "unified", ROOT / "unified")}
 
@@ -43,6 +59,10 @@ def until(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
     return condition()
+
+
+def resident_bytes(process: int) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Tree:
@@ -107,6 +127,24 @@ def test_every_process_of_the_pod_and_no_other(tree: Tree) -> None:
     assert [other.poll() for other in others] == [None, None]
     assert tree.killer.processes(tree.pod("besteffort/poda")) == set()
     assert tree.killer(tree.pod("besteffort/poda")) == 0, "the dead are not counted again"
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_who_is_traced_keeps_no_memory(tree: Tree) -> None:
+    """It stands still on its way out, for as long as its tracer likes: two that trace each other for ever."""
+    victim = tree.start("besteffort/poda/c", TRACED)
+    assert until(lambda: resident_bytes(victim.pid) > 32 << 20)
+    program = [sys.executable, "-c", TRACER.format(process=victim.pid)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE) as tracer:
+        try:
+            assert tracer.stdout is not None and tracer.stdout.readline() == b"0\n"
+            assert tree.killer(tree.pod("besteffort/poda")) == 1
+            assert until(lambda: resident_bytes(victim.pid) < 1 << 20)
+            assert tree.killer.processes(tree.pod("besteffort/poda")) == {victim.pid}
+        finally:
+            tracer.kill()
+    assert victim.wait(20) == -9
 
 
 @needs_cgroups
@@ -390,6 +428,23 @@ def test_the_kernels_own_kill_has_no_answer(folders: Folders) -> None:
         assert folders.process.wait(20) == -9
         killed.join(20)
         assert not killed.is_alive()
+    finally:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+
+
+def test_the_kernels_own_kill_answers_late(folders: Folders) -> None:
+    """Whom it ended before anybody could be sent a signal was reached: the pod is evicted, and no other dies for it."""
+    folders.put(POD, f"{folders.process.pid}\n")
+    pipe = folders.tree / POD.lstrip("/") / "cgroup.kill"
+    os.mkfifo(pipe)
+
+    def clock() -> float:
+        """Asked as the signals begin."""
+        folders.put(POD, "")
+        return 0.0
+
+    try:
+        assert Killer(folders.tree, Layout("/kubepods", 2), folders.proc, clock)(POD) == 1
     finally:
         os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
 

@@ -21,10 +21,10 @@ def saw(kind: ChangeKind, item: Any) -> Change[Any]:
     return Change(kind, item)
 
 
-def pod(name: str = "train-w-0", owner: str = "u1", namespace: str = "ml") -> JobPodObject:
-    owners = [{"uid": owner, "controller": True}]
+def pod(name: str = "train-w-0", owner: str = "u1", namespace: str = "ml", label: str = "u1") -> JobPodObject:
+    owners, labels = [{"uid": owner, "controller": True}], LABELS | {"sublet.dev/job-uid": label}
     return msgspec.convert(
-        {"metadata": {"name": name, "namespace": namespace, "labels": LABELS, "ownerReferences": owners}}, JobPodObject
+        {"metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners}}, JobPodObject
     )
 
 
@@ -60,6 +60,27 @@ def test_a_word_of_a_pod_that_says_nothing_new_is_none_to_its_job() -> None:
     placed = msgspec.structs.replace(pod(), spec=PodSpec(node_name="n1"))
     cache.saw_pod(saw(ChangeKind.MODIFIED, placed))
     assert told == [KEY, KEY, KEY] and cache.number("u2") == 0
+
+
+def test_a_pod_that_names_another_job_is_the_first_ones_no_more() -> None:
+    """Whoever may change a pod names one job after the other: what was kept for each was memory for good."""
+    told: list[str] = []
+    cache = JobCache(told.append)
+    cache.saw_job(saw(ChangeKind.ADDED, train()))
+    cache.saw_pod(saw(ChangeKind.ADDED, pod()))
+    told.clear()
+    cache.saw_pod(saw(ChangeKind.MODIFIED, pod(owner="u2", label="u2")))
+    assert (told, list(cache.pods("u1")), cache.number("u1")) == ([KEY], [], 0)
+    cache.saw_pod(saw(ChangeKind.MODIFIED, pod()))
+    assert (told, cache.number("u1")) == ([KEY, KEY], 1)
+    cache.saw_pod(saw(ChangeKind.MODIFIED, pod(owner="u2", label="u2")))
+    cache.saw_pod(saw(ChangeKind.DELETED, pod(owner="u2", label="u2")))
+    assert kept(cache) == 1
+
+
+def kept(cache: JobCache) -> int:
+    """Entries of all that it has, a job's two included, of which one is by its uid."""
+    return sum(map(len, (value for value in vars(cache).values() if isinstance(value, dict)))) - 1
 
 
 def test_a_label_alone_gives_no_job_a_pod() -> None:
@@ -162,3 +183,17 @@ def test_commands_are_of_their_job() -> None:
     told.clear()
     cache.saw_command(saw(ChangeKind.DELETED, command()))
     assert (told, cache.commands(source)) == (["Job.batch.volcano.sh ml/train"], ())
+
+
+def test_a_command_about_another_job_is_the_first_ones_no_more() -> None:
+    """It was obeyed again and again, and whoever may change it had each name that it ever had kept for good."""
+    told: list[str] = []
+    cache, source = JobCache(told.append), VolcanoJob(Metadata(name="train", namespace="ml", uid="u3"))
+    cache.saw_job(saw(ChangeKind.ADDED, source))
+    for target in ("u3", "u4", "u5"):
+        cache.saw_command(saw(ChangeKind.MODIFIED, command(target=target)))
+    assert (len(told), cache.commands(source), cache.number("u3")) == (3, (), 0)
+    cache.saw_command(saw(ChangeKind.MODIFIED, command()))
+    assert [each.uid for each in cache.commands(source)] == ["c1"] and cache.number("u3") == 1
+    cache.saw_command(saw(ChangeKind.DELETED, command()))
+    assert kept(cache) == 1

@@ -27,3 +27,14 @@ def test_looks_take_a_tenth_of_the_time() -> None:
             limit.looked("many", 1_000, tick / 100)
             looks += 1
     assert 500 < looks < 750
+
+
+def test_long_specs_are_followed_by_a_rest() -> None:
+    """Reading half a megabyte takes up to 20 ms, twice where a Workload has it, too; what people write takes nothing."""
+    limit = LookLimit()
+    for _ in range(1_000):
+        limit.looked("usual", 3, 0.0, spec_bytes=16 << 10)
+    assert limit.rest("usual", 0.0) == 0.0
+    for _ in range(4):
+        limit.looked("long", 0, 0.0, spec_bytes=500 << 10)
+    assert 0.4 < limit.rest("long", 0.0) < 1.0

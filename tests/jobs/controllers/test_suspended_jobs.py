@@ -54,3 +54,32 @@ def test_an_error_about_a_job_ends_nobody(labels: dict[str, Any], decide: Any) -
             asyncio.run(jobs._reconcile("Job ns/train"))
     assert recorder.told == [("train", "ControllerError")]
     assert len(logs) == 1
+
+
+def test_a_long_job_that_is_changed_all_the_time() -> None:
+    """Eight such jobs held up all that the scheduler does. What its Workload says is heard at once: others wait for it."""
+    looked: list[float] = []
+
+    def plan(*_: object) -> SuspendedPlan:
+        looked.append(asyncio.get_running_loop().time())
+        return SuspendedPlan()
+
+    jobs = SuspendedJobs(None, None, Recorder(), lambda: True, yes, lambda: 1.0, decide=plan)  # type: ignore[arg-type]
+    metadata = objects.Metadata("train", "ns", "u", labels={"kueue.x-k8s.io/queue-name": "a"})
+    spec = msgspec.json.encode(SPEC | {"note": "x" * 400_000})
+    owner = objects.OwnerReference("batch/v1", "Job", "train", "u", True)
+    workload = objects.Workload(objects.Metadata("job-train", "ns", "w", owner_references=[owner]))
+
+    async def body() -> None:
+        for _ in range(100):
+            source = objects.UnreadJob(metadata, msgspec.Raw(spec))
+            jobs._cache.saw_job(SuspendedKind.JOB, Change(ChangeKind.MODIFIED, source))
+            await jobs._reconcile("Job ns/train")
+        assert 1 <= len(looked) <= 6
+        before = len(looked)
+        jobs._cache.saw_workload(Change(ChangeKind.MODIFIED, workload))
+        for _ in range(2):
+            await jobs._reconcile("Job ns/train")
+        assert len(looked) == before + 1
+
+    asyncio.run(body())

@@ -183,7 +183,11 @@ class Api:
 
     def _read(self, kind: str, item: Any, word: str, patch: dict[str, Any], about: str) -> bool:
         raw = self.kept.get((kind, item.name))
-        if raw is None or raw["metadata"]["resourceVersion"] != item.version:
+        if (
+            raw is None
+            or raw["metadata"]["uid"] != item.uid
+            or item.version not in ("", raw["metadata"]["resourceVersion"])
+        ):
             return False
         self.write(f"{word} {about}", lambda: self._patch(kind, item.name, patch))
         return True
@@ -348,6 +352,11 @@ class SuspendedWorld:
         self.world.clock.now = self.now
         self.world.turn()
 
+    def unlabel(self, kind: str, name: str) -> None:
+        """Its author takes the name of its queue from a job."""
+        job = self.api.get(kind, name)
+        self.api.put(kind, {**job, "metadata": {**job["metadata"], "labels": {}}})
+
     def deactivate(self, name: str) -> None:
         found = self._raw(name)
         self.api.put("Workload", {**found, "spec": {**found["spec"], "active": False}})
@@ -402,7 +411,9 @@ class SuspendedWorld:
     def _seen(self, change: ChangeKind, kind: str, body: dict[str, Any]) -> None:
         if kind in _KINDS:
             unread = msgspec.json.decode(msgspec.json.encode(body), type=objects.UnreadJob)
-            self.cache.saw_job(SuspendedKind(kind), Change(change, unread))
+            # Jobs are followed by this label.
+            gone = QUEUE_NAME not in body["metadata"]["labels"]
+            self.cache.saw_job(SuspendedKind(kind), Change(ChangeKind.DELETED if gone else change, unread))
         if kind in _TYPES:
             item = msgspec.json.decode(msgspec.json.encode(body), type=_TYPES[kind], strict=False)
             if kind == "Workload":
@@ -416,6 +427,8 @@ class SuspendedWorld:
             key = f"{kind} default/{body['metadata']['name']}"
             found = self.cache.job(key)
             if found is None:
+                if stray := self.cache.stray(key):
+                    await self.writes.stop_stray(stray)
                 continue
             job, source = found
             known = self.cache.workload(job.uid)

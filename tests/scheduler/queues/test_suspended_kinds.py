@@ -67,6 +67,28 @@ def test_it_is_evicted_whole(submit: Callable[[SuspendedWorld, str], None]) -> N
     assert set(world.nodes("it")) == {"a0", "a1"} and world.workload("it").created_seconds == created
 
 
+@pytest.mark.parametrize("submit", KINDS.values(), ids=KINDS)
+def test_one_that_names_no_queue_any_more_is_evicted_whole(submit: Callable[[SuspendedWorld, str], None]) -> None:
+    """Whoever may change a job that runs took its label away, and with it whoever suspends it: what its queue had lent
+    was never given back. Let go on again its pods get no node.
+    """
+    world = SuspendedWorld(HIGH)
+    submit(world, "it")
+    world.settle()
+    (kind,) = [each for each in ("Job", "JobSet", "TrainingJob") if world.api.of(each)]
+    world.unlabel(kind, "it")
+    world.settle()
+    assert set(world.nodes("it")) == {"a0", "a1"}
+    world.job("urgent", priority="high")
+    world.settle()
+    assert world.nodes("urgent") == ["a0", "a1"] and world.pods("it") == []
+    job = world.api.get(kind, "it")
+    assert job["spec"]["suspend"] is True
+    world.api.put(kind, {**job, "spec": {**job["spec"], "suspend": False}})
+    world.settle()
+    assert world.nodes("urgent") == ["a0", "a1"] and world.nodes("it") == []
+
+
 def test_each_pod_set_has_its_own_seats() -> None:
     """The small pods come first, and leave the large one the node on which it has room."""
     world = SuspendedWorld()

@@ -138,6 +138,21 @@ def test_order(pods: list[Holding], more: dict[str, Any], expected: list[str]) -
     assert order(*pods, **more) == expected
 
 
+@pytest.mark.parametrize(("others", "ending"), [(1, 7), (9, 4)])
+def test_pods_that_never_end_leave_room_for_others(others: int, ending: int) -> None:
+    """Whoever terminates is tried first, and may hold what it holds for ever, as processes that trace each other do."""
+    stuck = [batch(f"s{number}", 90 + number, deleting=True) for number in range(9)]
+    found = order(*stuck, *(batch(f"o{number}", 80) for number in range(others)))
+    assert [name[0] for name in found] == ["s"] * ending + ["o"] * (8 - ending)
+
+
+def test_neither_do_these_hide_who_would_help() -> None:
+    """Small pods of low priority stand before a large one, and what never ends helps nobody."""
+    stuck = [batch(f"s{number}", 1000, deleting=True) for number in range(4)]
+    small = [batch(f"o{number}", 1, priority=5001) for number in range(4)]
+    assert "large" in order(*stuck, *small, batch("large", 900, priority=5500))
+
+
 @pytest.mark.parametrize(
     "path", ["/kubepods/burstable/poda", "/kubepods/besteffort", "/kubepods/besteffort2/poda", "/"]
 )
