@@ -169,8 +169,8 @@ class Moment(msgspec.Struct, frozen=True):
 
     def of_containers(self) -> Moment:
         """The same for who keeps the live window alone and is not read in each pass."""
-        still = self.longest_seconds * _STILL_INTERVALS / _LONGEST_INTERVALS
-        return msgspec.structs.replace(self, aggregate=None, still_seconds=still)
+        still, longest = self.longest_seconds * _STILL_INTERVALS / _LONGEST_INTERVALS, 2 * self.longest_seconds
+        return msgspec.structs.replace(self, aggregate=None, still_seconds=still, longest_seconds=longest)
 
 
 def read(track: Track | None, sample: CgroupSample | Missing, now: Moment) -> Track | None:

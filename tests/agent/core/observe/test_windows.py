@@ -260,6 +260,15 @@ def test_a_container_is_not_read_in_each_pass() -> None:
     assert whole[4:7] == [0, 2500, 0]
 
 
+def test_a_container_is_measured_where_ticks_are_late() -> None:
+    """Half a round of ticks of two seconds, and of three and a half; after twice as long it says nothing about now."""
+    for seconds, expected in ((10.0, 500), (17.5, 500), (20.5, None)):
+        first = read(None, CgroupSample(0, 7), Moment.of(0.0, CPUS, WINDOWS).of_containers())
+        reading = CgroupSample(round(seconds * 0.5 * SECOND), 7)
+        then = read(first, reading, Moment.of(seconds, CPUS, WINDOWS).of_containers())
+        assert then is not None and last_millis(then) == expected
+
+
 def test_a_short_track_keeps_the_live_window_alone() -> None:
     """A container: no aggregate window, no minute, half the bytes; its aggregate is the live average."""
     track = None
