@@ -15,8 +15,9 @@ SDK     := $(VENV)/sdk
 marked  = $(shell grep -rlwE '$(1)' --include='test_*.py' tests embedded/tests sdk/tests)
 KERNEL  = $(call marked,mark\.kernel)
 # Of the slow ones whole clusters that measure nothing of this machine, what does though it has none, and one long list.
-BESIDE := tests/e2e/scheduling tests/e2e/jobs tests/e2e/checkpoints tests/e2e/test_up.py tests/e2e/test_up_choices.py \
-  tests/e2e/guides/test_schedule.py
+# The longest file comes first.
+BESIDE := tests/e2e/test_up.py tests/e2e/guides/test_schedule.py tests/e2e/test_up_choices.py tests/e2e/checkpoints \
+  tests/e2e/jobs tests/e2e/scheduling
 ALONE  := tests/scheduler/test_failover.py
 LIST   := embedded/tests/conformance/test_conformance.py
 SLOW    = $(filter-out tests/e2e/% $(ALONE) $(LIST),$(call marked,mark\.slow|at_length))
@@ -99,7 +100,7 @@ test-sdk: $(SDK)/.stamp
 test-slow: dev
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(LIST)
 	$(BIN)/python -m pytest -m 'slow and not kernel' -n auto --dist loadfile $(SLOW)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(BESIDE)
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile --no-loadscope-reorder $(BESIDE)
 	$(BIN)/python -m pytest -m slow $(filter $(SLOW),$(KERNEL)) $(ALONE) tests/e2e $(addprefix --ignore ,$(BESIDE))
 	SUBLET_EXAMPLES=long $(BIN)/python -m pytest -m 'hypothesis and not slow' -n auto --dist worksteal $(UNIT)
 
