@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.core.limit.online_stalls import StallMemory
 from agent.core.limit.plan import Write
 from agent.core.limit.shrink import PodLook, ReclaimAnswer, ReclaimOrder
 from agent.core.limit.watch import MemorySigns
+from agent.core.observe.files import NO_MORE, Watched
 from agent.core.observe.observation import Missing
 from agent.core.observe.prediction import PredictionPolicy
+from agent.edge.cgroupfs import CgroupReader
 from agent.settings import AgentSettings, Mode
 from model.explain import OFFERED, sentence
 from model.reason import Reason
@@ -46,6 +49,19 @@ def test_terms_sum_to_what_the_file_holds(surge: Scenario) -> None:
     for _ in surge.playback.frames[1:]:
         decision = surge.play().limits.decisions[surge.knob]
         assert decision.value == sum(term.value for term in decision.terms) == surge.quota
+
+
+def test_whom_the_last_tick_named_is_watched(surge: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brake's pods are read in each pass, whoever's turn it is."""
+    seen, read = list[Watched](), CgroupReader.read
+    monkeypatch.setattr(
+        CgroupReader, "read", lambda reader, watched=NO_MORE: seen.append(watched) or read(reader, watched)
+    )
+    surge.play()
+    limits = msgspec.structs.replace(surge.tick.state.limits, stalls=StallMemory(heard=("/kubepods/podx",)))
+    surge.tick.state = msgspec.structs.replace(surge.tick.state, limits=limits)
+    surge.play()
+    assert [tuple(watched.waiting) for watched in seen] == [(), ("/kubepods/podx",)]
 
 
 @pytest.mark.parametrize("mode", Mode)
