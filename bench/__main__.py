@@ -30,7 +30,15 @@ from bench.api import report as api_report
 from bench.colocate import benchmark as colocate
 from bench.colocate import report as colocate_report
 from bench.colocate.loads import LoadFault
-from bench.colocate.rows import ALL_ROWS, GROUPS, SERVER_GROUPS, SERVER_ROWS, chosen, chosen_for_servers
+from bench.colocate.rows import (
+    ALL_ROWS,
+    GROUPS,
+    SERVER_GROUPS,
+    SERVER_ROWS,
+    chosen,
+    chosen_for_servers,
+    with_other_agent,
+)
 from bench.colocate.servers import SERVERS
 from bench.hierarchies import Hierarchies, discover
 from bench.machine import this_machine
@@ -113,6 +121,15 @@ def _parser() -> argparse.ArgumentParser:
         default=_HOGS,
         help=f"colocate --servers: batch processes (default: {_HOGS})",
     )
+    parser.add_argument(
+        "--rate", type=_positive, help="colocate: requests a second and CPU (default: by the kind of requests)"
+    )
+    parser.add_argument(
+        "--other-agent",
+        type=Path,
+        metavar="FOLDER",
+        help="colocate: rows with an agent also with that of this checkout",
+    )
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
     parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
     parser.add_argument("--preemptions", type=_positive, help="preemption: how many (default: 50)")
@@ -137,13 +154,15 @@ def _costs(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
 
 def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     effort = colocate.QUICK if arguments.quick else colocate.ColocationEffort()
-    asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
+    asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes", "rate")}
     effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
     servers = None if arguments.servers is None else [SERVERS[name].kind for name in arguments.servers or SERVERS]
     try:
         rows = chosen(arguments.rows) if servers is None else chosen_for_servers(arguments.rows, arguments.hogs)
     except KeyError as error:
         raise LoadFault(f"--rows {error.args[0]}", "no such row with or without --servers as asked") from None
+    if arguments.other_agent is not None:
+        rows = with_other_agent(rows, arguments.other_agent.resolve(strict=True))
     measured = colocate.measure_colocation(hierarchies, rows, effort, servers or ())
     colocate_report.show(measured, tables.console(colocate_report.WIDTH))
     path = arguments.out / (COLOCATE if servers is None else SERVERS_RESULT).name

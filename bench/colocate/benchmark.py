@@ -24,13 +24,15 @@ from bench.machine import Machine, this_machine
 class ColocationEffort(msgspec.Struct, frozen=True):
     """How much is measured: `runs` clean ones of each row and kind, each `seconds` long.
 
-    A dirty run is repeated while the whole has taken less than `minutes`.
+    A dirty run is repeated while the whole has taken less than `minutes`. `rate` is how many requests a second for
+    each CPU, None: as many as each kind says.
     """
 
     runs: int = 5
     seconds: float = 6.0
     settle_seconds: float = 13.0
     minutes: float = 20.0
+    rate: float | None = None
 
 
 QUICK = ColocationEffort(runs=1, seconds=4.0, settle_seconds=3.0, minutes=0.0)
@@ -69,11 +71,18 @@ def measure_colocation(
 ) -> ColocationResult:
     """Requests to our own service, or to `servers`. Raises a Fault where a program or a cgroup does not come up."""
     machine = this_machine()
-    work = _Work({row.name: row for row in rows}, {row.name: tuple(servers) or kinds_of(row) for row in rows})
+    work = _Work(
+        {row.name: row for row in rows},
+        {row.name: tuple(_at(effort.rate, servers or kinds_of(row))) for row in rows},
+    )
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
         runs = asyncio.run(_measure(Path(name), hierarchies, work, effort))
     titles = {row.name: row.title for row in rows}
     return ColocationResult(machine, effort, tuple(work.rows), tuple(runs), titles)
+
+
+def _at(rate: float | None, kinds: Sequence[RequestKind]) -> Sequence[RequestKind]:
+    return kinds if rate is None else [msgspec.structs.replace(kind, per_second_and_cpu=rate) for kind in kinds]
 
 
 async def _measure(

@@ -27,6 +27,8 @@ _PODS = "/api/v1/namespaces/default/pods"
 _SLO = "/apis/slo.koordinator.sh/v1alpha1/nodeslos"
 _READY_BOUND_SECONDS = 240.0
 _STOP_BOUND_SECONDS = 10.0
+_ENV = "/usr/bin/env"
+"""Its -C is coreutils'."""
 _STARTED_AT = "2026-01-01T00:00:00Z"
 
 
@@ -103,11 +105,16 @@ class BenchCluster:
         await self.client.create(_SLO, body)
 
     @asynccontextmanager
-    async def agent(self, tree: NodeTree, settings: Mapping[str, Any]) -> AsyncIterator[Agent]:
-        """The agent over this tree, ready; it starts with no memory of an earlier one."""
+    async def agent(
+        self, tree: NodeTree, settings: Mapping[str, Any], folder: Path | None = None
+    ) -> AsyncIterator[Agent]:
+        """The agent over this tree, that of the checkout in `folder` where one is given, ready; it starts with no
+        memory of an earlier one.
+        """
         written = self.agent_settings(settings)
+        place = [_ENV, "-C", str(folder)] if folder else []
         async with AsyncExitStack() as stack:
-            child = await _child(stack, self._run, "agent", self.agent_command(tree, written))
+            child = await _child(stack, self._run, "agent", [*place, *self.agent_command(tree, written)])
             addresses = await child.wait_ready(_READY_BOUND_SECONDS)
             yield Agent(child.pid, str(addresses["http"]), self._run.log_of("agent"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -64,7 +65,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     With `memory` the service holds memory, pods have a limit together of `pods_memory_mib`, and batch pods of that
     `growth` come beside; with `lock` the service writes to a file to which the batch work writes, too. `hogs` is how
     many batch processes run, None: two a CPU. `stand_in_ms` is for how long a second a process computes that does
-    nothing else, in the agent's cgroup.
+    nothing else, in the agent's cgroup. `agent_folder` is the checkout whose agent it is, None: this one.
     """
 
     name: str
@@ -80,6 +81,7 @@ class ColocationRow(msgspec.Struct, frozen=True):
     hogs: int | None = None
     eviction: Mapping[str, Any] = {}
     stand_in_ms: float = 0.0
+    agent_folder: Path | None = None
 
 
 LONG = RequestKind("long", 0.9, 300.0)
@@ -284,13 +286,29 @@ def hogs_name(name: str, count: int) -> str:
     return f"{name} {count}"
 
 
+def with_other_agent(rows: Sequence[ColocationRow], folder: Path) -> list[ColocationRow]:
+    """After each row that has an agent the same one with the agent of another checkout."""
+    found = []
+    for row in rows:
+        found.append(row)
+        if row.agent is not None:
+            title = f"{row.title}, the other agent"
+            found.append(msgspec.structs.replace(row, name=other_name(row.name), title=title, agent_folder=folder))
+    return found
+
+
+def other_name(name: str) -> str:
+    """What the row of that name is called with the other agent."""
+    return f"{name}-other"
+
+
 def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
     """Short requests only where the whole comparison is made."""
     if row.lock:
         return (LOCK,)
-    if row in COLD_ROWS:
+    if row.growth is _COLD:
         return (RARE,)
-    return (LONG, SHORT) if row in ROWS else (LONG,)
+    return (LONG,) if row.memory or row.service_millis is not None else (LONG, SHORT)
 
 
 def service_millis(row: ColocationRow, cpus: int) -> int:

@@ -145,8 +145,9 @@ async def _scene(stage: ColocationSetup, row: ColocationRow, number: int, stack:
     homes = await _homes(stage, stack, row)
     tree = stack.enter_context(NodeTree(stage.hierarchies, stage.cpus))
     tree.add(homes)
-    agent = await stack.enter_async_context(stage.cluster.agent(tree, settings_of(row))) if row.agent else None
-    if agent is not None:
+    agent = None
+    if row.agent:
+        agent = await stack.enter_async_context(stage.cluster.agent(tree, settings_of(row), row.agent_folder))
         place = next(home for home in homes if home.name == _AGENT)
         tree.enter(place, agent.pid)
         if row.kernel.agent_slice_us is not None:

@@ -60,6 +60,9 @@ def targets(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
         if row in present:
             ratio = compared(runs, row, rows.SMALL_NO_AGENT, rows.LONG.name, p99)
             found.append(ColocationTarget(f"long: p99 {row} / small-no-agent", ratio, P99_OVER_NO_AGENT))
+    for row in dict.fromkeys(run.row for run in runs):
+        if rows.other_name(row) in present:
+            found += _beside_other(runs, row)
     if rows.MEMORY_AGENT in present:
         found += _memory(runs)
     for other in (rows.LOCK_NO_AGENT, rows.LOCK_STAND_IN):
@@ -99,6 +102,16 @@ def _main(runs: Sequence[ColocationRun], kind: str) -> list[ColocationTarget]:
             for row in rows.KOORDINATOR
         ),
     ]
+
+
+def _beside_other(runs: Sequence[ColocationRun], row: str) -> list[ColocationTarget]:
+    """Neither slower for the service nor less work than with the agent of the other checkout."""
+    other, found = rows.other_name(row), []
+    for kind in dict.fromkeys(run.kind for run in runs if run.row == row):
+        slower, more = (compared(runs, row, other, kind, figure) for figure in (p99, work))
+        found.append(ColocationTarget(f"{kind}: p99 {row} / {other}", slower, 1.0))
+        found.append(ColocationTarget(f"{kind}: batch work {row} / {other}", more, 1.0, at_most=False))
+    return found
 
 
 def _memory(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:

@@ -2,7 +2,7 @@
 
 The guest's / is a tmpfs over the host's / (virtiofs): working copy and virtual environment are there, nothing written
 stays, and /out alone is shared. /dev/vda is a blank disk. One command runs in it; its exit code comes back in a file, for QEMU's says nothing.
-By hand: `python tests/guest/guest.py [--kernel 7.3] [--memory MIB] [--disk MIB] OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
+By hand: `python tests/guest/guest.py [--kernel 7.3] [--cpu MODEL] [--memory MIB] [--disk MIB] [--counted] OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
 """
 
 from __future__ import annotations
@@ -75,10 +75,15 @@ KERNELS = {
 
 
 class Size(NamedTuple):
-    """Memory and blank disk, in MiB. The tests need little; what is measured needs room, and swap on the disk."""
+    """Memory and blank disk, in MiB. The tests need little; what is measured needs room, and swap on the disk.
+
+    `counted` is for what is measured, too: one CPU, and time is what it has done, a nanosecond an instruction, however
+    long this machine took for it, and whoever else used it; while it idles, time jumps to what it waits for.
+    """
 
     memory_mib: int = 1024
     disk_mib: int = 64
+    counted: bool = False
 
 
 SMALL = Size()
@@ -137,7 +142,7 @@ class Guest(NamedTuple):
         ):
             disk.truncate(size.disk_mib << 20)
             arguments = [
-                *self._arguments(socket, out, size.memory_mib),
+                *self._arguments(socket, out, size),
                 "-drive",
                 f"file={disk.name},if=virtio,format=raw",
             ]
@@ -179,12 +184,13 @@ class Guest(NamedTuple):
                 server.kill()
                 server.wait()
 
-    def _arguments(self, socket: Path, out: Path, memory_mib: int) -> list[str]:
-        memory = f"memory-backend-memfd,id=memory,size={memory_mib}M,share=on"
+    def _arguments(self, socket: Path, out: Path, size: Size) -> list[str]:
+        memory = f"memory-backend-memfd,id=memory,size={size.memory_mib}M,share=on"
+        clock = ("-smp", "1", "-icount", "shift=0,sleep=off") if size.counted else ("-smp", "2")
         # One thread for both CPUs, which takes no longer here: with one for each a CPU once ran code that the other had
         # just patched (a static key of the scheduler) as it was before, and the kernel panicked ("Oops: int3").
         return [
-            *("-accel", "tcg,thread=single", "-cpu", self.cpu, "-smp", "2", "-m", str(memory_mib)),
+            *("-accel", "tcg,thread=single", "-cpu", self.cpu, *clock, "-m", str(size.memory_mib)),
             *("-nodefaults", "-no-reboot", "-nographic", "-monitor", "none", "-serial", "stdio"),
             *("-object", memory, "-numa", "node,memdev=memory"),
             *("-chardev", f"socket,id=files,path={socket}", "-device", "vhost-user-fs-pci,chardev=files,tag=host"),
@@ -331,6 +337,10 @@ def main() -> int:
     parser.add_argument("--kernel", choices=KERNELS, default="6.1")
     parser.add_argument("--memory", type=int, default=SMALL.memory_mib, help="MiB (default: %(default)s)")
     parser.add_argument("--disk", type=int, default=SMALL.disk_mib, help="MiB of /dev/vda (default: %(default)s)")
+    parser.add_argument("--cpu", help="QEMU's model of it (default: by the kernel)")
+    parser.add_argument(
+        "--counted", action="store_true", help="one CPU whose time is its instructions, for what is measured"
+    )
     parser.add_argument("--seconds", type=float, default=600, help="bound (default: %(default)s)")
     parser.add_argument("out", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -339,7 +349,9 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="sublet-guest-") as temporary:
         guest = Guest.prepared(cache_folder(Path(temporary)), KERNELS[given.kernel])
-        outcome = guest.run(given.command, out, given.seconds, Size(given.memory, given.disk))
+        if given.cpu:
+            guest = guest._replace(cpu=given.cpu)
+        outcome = guest.run(given.command, out, given.seconds, Size(given.memory, given.disk, given.counted))
     print(outcome.printed or outcome.console, end="")
     return outcome.exit_code
 

@@ -30,6 +30,7 @@ from bench.colocate.rows import (
     chosen_for_servers,
     kinds_of,
     spinners,
+    with_other_agent,
 )
 from bench.colocate.targets import RatioClaim, claims, targets
 from bench.figures import ClaimVerdict, ColocationRun, Interval, MemoryOutcome
@@ -54,6 +55,26 @@ def good() -> list[ColocationRun]:
         run(CFS_QUOTA, batch_mrounds=350.0),
         run(ADAPTIVE, 4100.0),
     ]
+
+
+def test_rows_with_the_other_agent_are_asked_what_theirs_are_and_set_beside_them() -> None:
+    main, cold = (
+        with_other_agent([ALL_ROWS[NO_AGENT], ALL_ROWS[ADAPTIVE]], Path("/old")),
+        with_other_agent([ALL_ROWS[MEMORY_COLD]], Path("/old")),
+    )
+    assert [(row.name, row.agent_folder) for row in main] == [
+        (NO_AGENT, None),
+        (ADAPTIVE, None),
+        ("adaptive-other", Path("/old")),
+    ]
+    assert kinds_of(main[1]) == kinds_of(main[2])
+    assert kinds_of(cold[0]) == kinds_of(cold[1])
+    found = {
+        target.name: target.verdict
+        for target in targets([run(ADAPTIVE), run("adaptive-other", 3900.0, batch_mrounds=600.0)])
+    }
+    assert found["long: p99 adaptive / adaptive-other"] is ClaimVerdict.MISSED
+    assert found["long: batch work adaptive / adaptive-other"] is ClaimVerdict.MET
 
 
 def verdicts(runs: list[ColocationRun]) -> dict[str, ClaimVerdict]:
