@@ -22,7 +22,8 @@ def taken_of(charge: Charge, before: Charge | None, node: Node | None, used: Usa
     """For `Charge.taken`; None: all that its class asks for.
 
     `before` is how the pod was charged until now. `used` is what pods use by then, by node. Resources that the node
-    does not list count nothing. A pod that no kubelet has taken in yet counts where it fits, or did already.
+    does not list count nothing, unless they did already there: an agent's token may take the lent ones from its node.
+    A pod that no kubelet has taken in yet counts where it fits, or did already.
     """
     if node is None:
         return NOTHING
@@ -31,7 +32,8 @@ def taken_of(charge: Charge, before: Charge | None, node: Node | None, used: Usa
     if not settled and not _fits(charge.pod_class, here, node, used.get(charge.node, {})):
         return NOTHING
     request = charge.pod_class.request
-    known = tuple(each for each in request if each[0] in node.allocatable or each[0] == PODS)
+    counted = {name for name, _ in here.counted.request} if here is not None else set()
+    known = tuple(each for each in request if each[0] in node.allocatable or each[0] == PODS or each[0] in counted)
     return None if len(known) == len(request) else PodClass(known, flavors=charge.pod_class.flavors)
 
 

@@ -76,3 +76,16 @@ def test_a_node_that_comes_later_brings_what_runs_there() -> None:
     world.see(running("b0", "b", node="n2"), running("b1", "b", node="n2"), pod("p", "b", created=9.0))
     world.see(raw_node("n2", batch_cpu="1000")).turn()
     assert world.binder.assigned == {} and "is the maximum" in world.told("p")[0]
+
+
+def test_a_node_that_lists_nothing_any_more_gives_no_quota_back() -> None:
+    """An agent's token may take the lent resources from its node, whose pods run on."""
+    world = World().see(raw_node(batch_cpu="1000"), raw_node("n2", batch_cpu="1000"))
+    world.see(queue("b", quota={"hard": cpu(1000)}), running("b0", "b"), running("b1", "b"))
+    world.see(pod("p", "b", created=9.0)).turn()
+    bare = raw_node(version="2")
+    world.see(msgspec.structs.replace(bare, status=objects.NodeStatus({"pods": "110"}, {"pods": "110"})))
+    world.turn(after=1.0)
+    assert world.binder.assigned == {} and "is the maximum" in world.told("p")[0]
+    world.see(raw_node(batch_cpu="1000", version="3")).gone(running("b0", "b")).turn(after=1.0)
+    assert world.binder.assigned.keys() == {"p"}

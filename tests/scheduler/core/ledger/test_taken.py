@@ -10,13 +10,14 @@ from scheduler_builders import node, pod
 
 from model.node import Node
 from model.pod.status import PodPhase
-from model.resources import BATCH_CPU
+from model.resources import BATCH_CPU, ResourceVector
 from scheduler.core.ledger.charge import NOTHING, Charge, charge_of
 from scheduler.core.ledger.taken import taken_of
 from scheduler.core.snapshot.podclass import PodClass
 
 GPU = "nvidia.com/gpu"
 ROOMY = node(batch_cpu=1000)
+BARE = Node(name="n1", allocatable=ResourceVector({"pods": 110}))
 
 
 def charge(requests: Mapping[str, int] | None = None, on: str = "n1", **status: object) -> Charge:
@@ -56,6 +57,9 @@ STARTED: dict[str, object] = {"started_seconds": 5.0}
             {},
             PodClass(((BATCH_CPU, 400), ("pods", 1))),
             id="of what the node does not list nothing, which kubelets run anyway",
+        ),
+        pytest.param(
+            charge(**RUNS), charge(**RUNS), BARE, {}, None, id="what the node lists no more, since it did count"
         ),
         pytest.param(
             charge({GPU: 8}, **RUNS), None, node(amounts={GPU: 0}), {GPU: 8}, None, id="a device that failed meanwhile"
