@@ -41,6 +41,10 @@ _MOST_BYTES = 64 << 20
 """An answer: whoever may create pods makes objects of 9 MB, since what is 1.5 MB where it is stored may be six times as
 long in JSON. A longer answer is given up, and fewer objects are asked for."""
 _FEWER = 8
+_PAGE_SECONDS = 30.0
+"""For an answer. A server that takes longer for 2,000 objects may be through with fewer."""
+_SLOW = 1 / 3
+"""Of that time: who takes so much of it is not asked for more objects, and for fewer where nothing came."""
 _CORE = "/api/"
 
 
@@ -94,7 +98,8 @@ class Informer(Generic[T]):
 
     `on_change` is called in the event loop for every change, in order; it must not block or raise. `kept` is what
     `items` holds of an object, and what `on_change` is told of one that is gone: its metadata's uid at least. `page`
-    bounds how many objects an answer has, `most_bytes` how long one of several is, and so what is in memory at once.
+    bounds how many objects an answer has, `most_bytes` how long one of several is, and so what is in memory at once;
+    after an answer that did not come within `page_seconds` fewer are asked for.
     A resource that is not defined is asked for again after `undefined_seconds` at most: 10 where every node has one.
     `synced` is set after the first complete list.
     """
@@ -112,6 +117,7 @@ class Informer(Generic[T]):
         kept: Callable[[T], T] = lambda item: item,
         page: int = _PAGE,
         most_bytes: int = _MOST_BYTES,
+        page_seconds: float = _PAGE_SECONDS,
         undefined_seconds: float = _LONGEST_DELAY_SECONDS,
     ) -> None:
         self.items: dict[str, T] = {}
@@ -125,8 +131,9 @@ class Informer(Generic[T]):
         self._events = msgspec.json.Decoder(_WatchEvent[type_], strict=False)  # type: ignore[valid-type]
         self._on_change = on_change
         self._kept = kept
-        self._page_size = page
+        self._page_size = self._limit = page
         self._most_bytes = most_bytes
+        self._page_seconds = page_seconds
         self._undefined_seconds = undefined_seconds
         self._undefined = False
         self._query: dict[str, str | int] = {
@@ -188,27 +195,39 @@ class Informer(Generic[T]):
 
     async def _list(self) -> None:
         seen: set[str] = set()
-        query = dict(self._query, limit=self._page_size)
+        query = dict(self._query)
         while True:
-            limit = int(query["limit"])
+            began = time.monotonic()
             try:
-                bound = self._most_bytes if limit > 1 else 0
-                payload = await self._client.request("GET", self._path, query=query, most_bytes=bound)
+                payload = await self._ask_for_page(query)
             except KubernetesFault as fault:
-                if fault.reason != TOO_LONG:
-                    raise
-                query["limit"] = max(limit // _FEWER, 1)
-                continue
-            page = self._page(payload, seen)
+                if fault.reason == TOO_LONG or self._slow(began):
+                    self._limit = max(self._limit // _FEWER, 1)
+                if fault.reason == TOO_LONG:
+                    continue
+                raise
+            slow, page = self._slow(began), self._page(payload, seen)
+            if not slow and len(payload) * 2 < self._most_bytes:
+                self._limit = min(self._limit * 2, self._page_size)
             if not page.continue_:
                 break
-            twice = limit * 2 if len(payload) * 2 < self._most_bytes else limit
-            query.update({"continue": page.continue_, "limit": min(twice, self._page_size)})
+            query["continue"] = page.continue_
         for key in [key for key in {**self.items, **self.unread} if key not in seen]:
             self._forget(key)
         self._resource_version, self._undefined = page.resource_version, False
         self._heard = time.monotonic()
         self.synced.set()
+
+    async def _ask_for_page(self, query: dict[str, str | int]) -> bytes:
+        bound = self._most_bytes if self._limit > 1 else 0
+        asked = dict(query, limit=self._limit)
+        return await self._client.request(
+            "GET", self._path, query=asked, timeout_seconds=self._page_seconds, most_bytes=bound
+        )
+
+    def _slow(self, began: float) -> bool:
+        """Whether an answer that was asked for then took long, or does not come."""
+        return time.monotonic() - began >= self._page_seconds * _SLOW
 
     def _page(self, payload: bytes, seen: set[str]) -> _ListMetadata:
         """Take in a page of a list, and note in `seen` which objects there are."""

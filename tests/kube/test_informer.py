@@ -111,6 +111,42 @@ def test_long_answers_are_asked_for_in_parts(server: Any, says_: Any, streams_: 
     ]
 
 
+def test_a_server_that_is_slow_is_asked_for_fewer(server: Any, says_: Any, streams_: Any) -> None:
+    """One that takes longer for a whole page than it is given would never be through; no list begins with more again."""
+
+    async def scene() -> list[str]:
+        client = await server.start()
+        names = [f"p{number}" for number in range(40)]
+        limits: list[str] = []
+
+        async def answer(request: Any) -> Any:
+            if request.query.get("watch"):
+                return await streams_(event("ERROR", {"kind": "Status", "code": 410}))(request)
+            begin, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+            limits.append(f"{limit} from {begin}")
+            await asyncio.sleep(0.02 * limit)
+            end = begin + limit
+            found = [pod(name, 1) for name in names[begin:end]]
+            return await says_(page(5, *found, more=str(end) if end < len(names) else ""))(request)
+
+        server.answers = [answer]
+        informer = Informer(client, "v1/pods", Pod, page=32, page_seconds=0.6)
+        running = asyncio.create_task(informer.run())
+        async with asyncio.timeout(10):
+            await informer.synced.wait()
+            first = len(limits)
+            while len(limits) == first:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await client.close()
+        await server.stop()
+        assert len(informer.items) == len(names)
+        return limits
+
+    asked = asyncio.run(scene())
+    assert asked[:2] == ["32 from 0", "4 from 0"] and not any(each.startswith("32") for each in asked[1:])
+
+
 def test_gone_lists_again_and_reports_what_was_missed(server: Any, says_: Any, streams_: Any) -> None:
     """410 as an event: deletions and changes in the gap are told, unchanged objects are not."""
     answers = [
