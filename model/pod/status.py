@@ -39,5 +39,7 @@ class PodStatus(msgspec.Struct, frozen=True):
     """status.nominatedNodeName: where room is made for it."""
     disrupted: bool = False
     """It is the victim of a preemption (condition DisruptionTarget)."""
+    evicted: bool = False
+    """It goes before its end, for whatever reason (the same condition)."""
     rejected: str = ""
     """Why its kubelet refused it (status.reason of such a failed pod), empty for every other pod."""

@@ -135,6 +135,7 @@ def _status(status: objects.PodStatus, kubernetes: KubernetesQoS) -> PodStatus:
         container_ids=podstate.container_ids(status),
         nominated_node=status.nominated_node_name,
         disrupted=known.disrupted,
+        evicted=known.evicted,
         rejected=podstate.rejected(status),
     )
 

@@ -42,10 +42,11 @@ class Conditions(msgspec.Struct):
     scheduled_seconds: float = 0.0
     initialized_seconds: float = 0.0
     disrupted: bool = False
+    evicted: bool = False
 
 
 def conditions(told: Iterable[objects.Condition]) -> Conditions:
-    """PodScheduled, Initialized, and DisruptionTarget of a scheduler's preemption."""
+    """PodScheduled, Initialized, and DisruptionTarget, of a scheduler's preemption or any other."""
     found = Conditions()
     for each in told:
         if not each.met:
@@ -56,7 +57,7 @@ def conditions(told: Iterable[objects.Condition]) -> Conditions:
             case ConditionType.INITIALIZED:
                 found.initialized_seconds = _since(each)
             case ConditionType.DISRUPTION_TARGET:
-                found.disrupted = each.reason == "PreemptionByScheduler"
+                found.disrupted, found.evicted = each.reason == "PreemptionByScheduler", True
     return found
 
 

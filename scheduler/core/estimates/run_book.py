@@ -68,7 +68,7 @@ class RunBook:
         run.pods.add(pod.uid)
         run.started_seconds = min(run.started_seconds, started)
         run.most = max(run.most, len(run.pods))
-        run.cut |= pod.status.disrupted
+        run.cut |= pod.status.evicted
 
     def _moved(self, uid: str, subject: WorkloadId) -> None:
         """A pod is of this workload by now: its gang is in another group. A run that ends by that teaches nothing."""

@@ -30,16 +30,18 @@ def test_a_time_that_is_none(text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "expected"),
+    ("status", "reason", "disrupted", "evicted"),
     [
-        ("True", "PreemptionByScheduler", True),
-        ("True", "EvictionByEvictionAPI", False),
-        ("False", "PreemptionByScheduler", False),
+        ("True", "PreemptionByScheduler", True, True),
+        ("True", "EvictionByEvictionAPI", False, True),
+        ("True", "ClusterQueueStopped", False, True),
+        ("False", "PreemptionByScheduler", False, False),
     ],
 )
-def test_disruption(status: str, reason: str, expected: bool) -> None:
-    """Only a scheduler's preemption."""
-    assert podstate.conditions([Condition("DisruptionTarget", status, reason)]).disrupted is expected
+def test_disruption(status: str, reason: str, disrupted: bool, evicted: bool) -> None:
+    """A scheduler's preemption is told from any other eviction."""
+    found = podstate.conditions([Condition("DisruptionTarget", status, reason)])
+    assert (found.disrupted, found.evicted) == (disrupted, evicted)
 
 
 REFUSED: dict[str, tuple[PodStatus, str]] = {

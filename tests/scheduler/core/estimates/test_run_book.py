@@ -65,9 +65,10 @@ def test_a_pod_whose_gang_joins_another_group_is_of_one_run() -> None:
 
 
 def test_what_was_evicted_says_only_that_such_work_runs_longer() -> None:
+    """By whomever: an agent's evictions, too, which its token may ask for as often as its node has pods."""
     book = RunBook()
     for _ in range(ENOUGH_RUNS):
-        found = ran(book, "w", 0.0, 5.0, disrupted=True)
+        found = ran(book, "w", 0.0, 5.0, evicted=True)
     assert book.past(found, class_of(found), 1) is None
 
 
@@ -130,7 +131,7 @@ def test_what_runs_is_a_part_of_what_is_known() -> None:
     book = RunBook()
     for turn in range(ENOUGH_RUNS):
         ran(book, f"w-{turn}", 100.0, 110.0 + turn)
-    ran(book, "w-cut", 100.0, 130.0, disrupted=True)
+    ran(book, "w-cut", 100.0, 130.0, evicted=True)
     one, gang = running("w-8", 180.0), running("w-9", 150.0)
     book.on_node(WorkloadId.pod(one.key), one, class_of(one), 200.0)
     book.on_node(GANG, gang, class_of(gang), 200.0)
