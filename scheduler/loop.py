@@ -16,10 +16,11 @@ from model.queue import ROOT_QUEUE
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.long_pods import LongPods
-from scheduler.cache.refusals import described
+from scheduler.cache.refusals import Refusal, described
 from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
+from scheduler.link.log_limit import LogLimit
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import SchedulerSettings
@@ -37,6 +38,9 @@ _BREATH_SECONDS, _BREATH_SHARE = 0.02, 0.25
 """Between turns that have more to do all else has this share of what the last one took, and at most so long: hearing of
 a pod, and each write, takes several passes of the event loop, of which it would get one a turn.
 """
+_NODE_LINE_SECONDS = 10.0
+"""Of each node a line at most so often: its agent's token offers another impossible amount as often as it likes."""
+_MOST_NODE_LINES = 4096
 _LONGEST_WAIT_SECONDS = 10.0
 """A turn at least this often, so that liveness can be seen."""
 
@@ -75,6 +79,7 @@ class Loop:
         self._signal = asyncio.Event()
         self._draining = False
         self._told_errors: set[str] = set()
+        self._node_lines: dict[str, LogLimit] = {}
 
     def enqueue(self, fact: facts.Fact) -> None:
         """Hand in a fact for the next turn. Of what an agent writes, and of a long pod, the newest word counts, and is
@@ -149,7 +154,7 @@ class Loop:
             if refusal.counts:
                 log.warning("not acted on", kind=refusal.kind, told=refusal.message)
             else:
-                log.error("object left out", kind=refusal.kind, error=refusal.message)
+                self._tell_left_out(refusal)
         for event in turn.config_events:
             if event.reason != INVALID:  # which is among what was left out
                 say = log.warning if event.warning else log.info
@@ -194,6 +199,17 @@ class Loop:
         if self.last_turn_seconds >= self._figures_due:
             self._figures_due = self.last_turn_seconds + _FIGURES_SECONDS
             self._meter.queues({*queues, ROOT_QUEUE, NO_QUEUE}, self._cycle.figures())
+
+    def _tell_left_out(self, refusal: Refusal) -> None:
+        more = {}
+        if refusal.kind == "Node":
+            limit = self._node_lines.setdefault(refusal.message.partition(": ")[0], LogLimit(_NODE_LINE_SECONDS))
+            if len(self._node_lines) > _MOST_NODE_LINES:
+                del self._node_lines[next(iter(self._node_lines))]
+            if (untold := limit.due(self.last_turn_seconds)) is None:
+                return
+            more = {"untold_before": untold} if untold else {}
+        log.error("object left out", kind=refusal.kind, error=refusal.message, **more)
 
     def _tell_error(self, subject: WorkloadId, error: Exception) -> None:
         """With a traceback once a kind: it comes again with every attempt."""

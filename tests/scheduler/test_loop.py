@@ -14,6 +14,7 @@ import pytest
 from dream_loop import dream
 from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter, World
+from structlog.testing import capture_logs
 
 from kube import objects
 from kube.dialects.koordinator.topology import ANNOTATION_CPU_TOPOLOGY
@@ -121,6 +122,34 @@ def test_an_agent_is_heard_once_in_a_while() -> None:
         assert seen == [2, 1, 1, 1, 2, 1]
 
     asyncio.run(body())
+
+
+def test_a_node_that_offers_too_much_again_and_again_fills_no_log() -> None:
+    """Another impossible amount each time, or none between two; another node's line is not held back by that."""
+
+    async def body() -> list[str]:
+        clock = FakeClock()
+        loop = loop_of(FakeBinder(), clock, [True])
+
+        def told(name: str, amount: int) -> None:
+            node = raw_node(name, batch_cpu=str(amount))
+            capacity = {**(node.status.capacity or {}), "cpu": "1"}
+            node = msgspec.structs.replace(node, status=objects.NodeStatus(capacity, node.status.allocatable))
+            loop.enqueue(facts.NodeSeen(Change(ChangeKind.MODIFIED, node)))
+
+        with capture_logs() as logs:
+            async with asyncio.TaskGroup() as group:
+                for number in range(100):
+                    told("n1", 2000 + number if number % 3 else 1000)
+                    loop.step(group)
+                told("n2", 2000)
+                loop.step(group)
+                clock.now += 10.0
+                told("n1", 9000)
+                loop.step(group)
+        return [line["error"].split(":")[0] for line in logs if line["event"] == "object left out"]
+
+    assert asyncio.run(body()) == ["Node n1", "Node n2", "Node n1"]
 
 
 def test_between_turns_with_more_to_do_all_else_goes_on() -> None:
