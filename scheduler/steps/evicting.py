@@ -229,9 +229,12 @@ class Evictions:
                 self._evict(turn, carried, victim, record, now)
 
     def _evict(self, turn: Turn, carried: _Carried, victim: Victim, record: PodRecord, now: float) -> None:
-        """Once, and again where the pod is still there a minute later."""
+        """Once, and again where the pod is still there a minute later: then as itself, too, since anybody may name a
+        job as a pod's owner, and its controller ends those alone that it made.
+        """
         if now - carried.asked.get(victim.uid, -_AGAIN_SECONDS) < _AGAIN_SECONDS:
             return
+        again = victim.uid in carried.asked
         carried.asked[victim.uid] = now
         lost = self._settle(turn, carried, victim, record.pod, now)
         note = carried.words.note(victim)
@@ -239,8 +242,9 @@ class Evictions:
             since = "since its checkpoint" if victim.uid in self._cache.saved else "without a checkpoint"
             note += f"; {lost:.0f} s of work {since} are lost"
         leaves = self._cache.leaves_as(record)
-        carried.leaving.add(leaves.uid)
-        turn.evictions.append(Eviction(leaves, carried.words.reason, carried.words.message(victim), note))
+        for each in (leaves, record.named) if again and leaves != record.named else (leaves,):
+            carried.leaving.add(each.uid)
+            turn.evictions.append(Eviction(each, carried.words.reason, carried.words.message(victim), note))
 
     def _end_whole(self, turn: Turn, carried: _Carried) -> None:
         """Jobs whose pods all ended before they were evicted: they keep their quota, and make pods anew, until the

@@ -150,6 +150,16 @@ def test_a_priority_that_orders_queues_protects_from_no_service() -> None:
     assert list(here.evictor.evicted) == ["evil"]
 
 
+def test_a_pod_that_its_job_does_not_end_goes_itself() -> None:
+    """Anybody may name an admitted job as a pod's owner, whose controller ends the pods that it made, and starts anew."""
+    here = settled(world("8").see(workload(status=ADMITTED)))
+    own = pod("own", cpu="8", node="n0", owner_references=OWNER, annotations={WORKLOAD: "evil"})
+    settled(here.see(own).see(pod("service", cpu="8", namespace="online", priority=9500)))
+    assert list(here.evictor.evicted) == ["evil"]
+    here.turn(after=60.0)
+    assert list(here.evictor.evicted) == ["evil", "own"]
+
+
 def test_seats_that_no_pod_takes_are_given_up() -> None:
     """Whatever keeps pods of an admitted job from coming, a service waits for their seats no longer than a minute."""
     here = settled(world("8").see(workload(cpu="8")))
