@@ -114,10 +114,13 @@ class PodReader:
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, gang=gang))
 
     def _in_workload(self, pod: Pod, workload: WorkloadObject) -> Pod:
-        """In its gang and in its queue, whatever else it says."""
+        """In its gang and in its queue, whatever else it says; but for one that was bound by its own word, since
+        anybody may give a pod a job as its owner.
+        """
         gang = self._suspended.membership(workload.namespace, workload.name)
-        task = pod.labels.get(POD_SET, "")
-        spec = msgspec.structs.replace(pod.spec, gang=gang, named_queue="", local_queue=workload.queue, task=task)
+        spec = msgspec.structs.replace(pod.spec, gang=gang, task=pod.labels.get(POD_SET, ""))
+        if spec.charged_queue != "":
+            spec = msgspec.structs.replace(spec, named_queue="", local_queue=workload.queue)
         return msgspec.structs.replace(pod, spec=spec)
 
     def _in_gang(self, pod: Pod, made: MadePod | None) -> Pod:
@@ -142,7 +145,7 @@ class PodReader:
         if made is not None:
             told = self._makers.queue(made)
             group = self._queues.named(told, pod.namespace)
-            if told.local and not (spec.named_queue or spec.local_queue):
+            if told.local and spec.charged_queue != "" and not (spec.named_queue or spec.local_queue):
                 spec = msgspec.structs.replace(spec, local_queue=told.local)
                 pod = msgspec.structs.replace(pod, spec=spec)
         if record is not None and self._charges.has(pod.uid):
@@ -151,7 +154,7 @@ class PodReader:
                 spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
                 pod = msgspec.structs.replace(pod, spec=spec)
         group = group if spec.charged_queue is None else spec.charged_queue
-        queue = self._queues.queue_of(pod, group)
+        queue = self._queues.queue_of(_without_local(pod) if spec.charged_queue else pod, group)
         flavors = self._flavors(pod, queue)
         if (queue, flavors) != (spec.queue, spec.flavors):
             pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, queue=queue, flavors=flavors))
@@ -163,6 +166,11 @@ class PodReader:
             return ()
         node = self._nodes.get(pod.spec.node_name)
         return self._queues.flavors_of(pod, queue, node.labels if node is not None else None)
+
+
+def _without_local(pod: Pod) -> Pod:
+    """What its LocalQueue stood for when it was bound is written on it."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, local_queue=""))
 
 
 def named_workload(metadata: objects.Metadata) -> str:

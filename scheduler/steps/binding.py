@@ -87,10 +87,11 @@ class Binding:
             annotations.append((ANNOTATION_RESOURCE_STATUS, told))
         if assignment.pod_class.flavors:
             annotations.append((ANNOTATION_FLAVORS, flavors_text(assignment.pod_class.flavors)))
-        if record.made is not None or record.pod.spec.gang is not None:
-            # Others may give it a queue: their word may be another, or gone, when the next process leads.
-            queue = record.group_queue or (record.pod.spec.queue if record.workload is not None else "")
-            annotations.append((ANNOTATION_CHARGED_QUEUE, queue))
+        if record.made is not None or record.pod.spec.gang is not None or self._cache.queues.queues():
+            # Others may give it a queue: their word may be another, or gone, when the next process leads. Of a pod
+            # without gang they may, too, once somebody writes an owner into it.
+            by_others = record.workload is not None or record.group_queue == record.pod.spec.queue
+            annotations.append((ANNOTATION_CHARGED_QUEUE, record.pod.spec.queue if by_others else ""))
         if annotations:
             placement = msgspec.structs.replace(placement, annotations=tuple(annotations))
         return Bind(record.named, placement, record.pod.created_seconds)

@@ -14,8 +14,8 @@ ANNOTATION_REQUIRED_TOPOLOGY = "sublet.dev/required-topology"
 ANNOTATION_PREFERRED_TOPOLOGY = "sublet.dev/preferred-topology"
 """A node label key: members go into one domain of it where that is possible."""
 ANNOTATION_CHARGED_QUEUE = "sublet.dev/charged-queue"
-"""Written with the Binding: the queue that the pod's PodGroup or maker named then, which may name another later, or be
-gone. Empty where it named none."""
+"""Written with the Binding: the queue that the pod's PodGroup, maker or Workload named then, which may name another
+later, or be gone. Empty where none of these named the one that it is charged to."""
 ANNOTATION_MINIMUM_MEMBER = "sublet.dev/minimum-member"
 """`true`: the gang does not go on without this pod, however many others it has."""
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from cache_builders import empty_cache, feed, placed_in
 from scheduler_builders import raw_node, raw_pod
@@ -62,6 +63,39 @@ def test_the_next_leader_charges_what_the_group_named_at_the_binding(relabelled:
     cache.take_touched()
     group = "other" if relabelled else "default"
     assert placed_in(cache, "a", "b", "c", "d") == ["research", "default", group, group]
+
+
+def _job(**labels: str) -> objects.Job:
+    return objects.Job(objects.Metadata("j", "default", "uid-j", labels=labels), objects.JobSpec())
+
+
+OWNER = objects.OwnerReference("batch/v1", "Job", "j", "uid-j", True)
+OWNERS = {
+    "a Job in another queue": _job(**{"sublet.dev/queue": "other"}),
+    "a Job in a LocalQueue that is not there": _job(**{"kueue.x-k8s.io/queue-name": "none"}),
+    "a Job that waits whole there": objects.Workload(
+        objects.Metadata("w", "default", owner_references=[OWNER]), {"queueName": "none", "podSets": []}
+    ),
+}
+
+
+@pytest.mark.parametrize("leader", ["this", "next"])
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+@pytest.mark.parametrize("charged", ["", "team"])
+def test_a_pod_that_gets_an_owner_stays_where_it_was_charged(
+    charged: str, owner: objects.Job | objects.Workload, leader: str
+) -> None:
+    """Whoever may write a pod may give it one, also one that is made after it."""
+    cache, named = empty_cache(), {"kueue.x-k8s.io/workload": "w"}
+    kueue = objects.LocalQueue(objects.Metadata("a", "default"), {"clusterQueue": "c"})
+    feed(cache, raw_node(), kueue, *(objects.Queue(objects.Metadata(name)) for name in ("team", "other")))
+    labels = {"sublet.dev/queue": "team"} if not charged else {}
+    runs = raw_pod("a", node_name="n1", labels=labels, annotations={**named, CHARGED: charged})
+    metadata = msgspec.structs.replace(runs.metadata, owner_references=[OWNER])
+    owned = msgspec.structs.replace(runs, metadata=metadata)
+    feed(cache, *((runs, owned, owner) if leader == "this" else (owner, owned)))
+    cache.take_touched()
+    assert placed_in(cache, "a") == ["team"]
 
 
 def test_a_pod_with_a_node_counts_to_no_queue_that_is_not_for_its_namespace() -> None:

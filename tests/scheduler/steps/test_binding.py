@@ -31,7 +31,7 @@ class Scene:
         self.cache, self.backlog = ClusterCache((SCHEDULER,)), Backlog(BackoffPolicy(), 1.0)
         for each in (raw_node(batch_cpu=batch_cpu), *found):
             kinds = {objects.Pod: facts.PodSeen, objects.Node: facts.NodeSeen, objects.PodGroup: facts.PodGroupSeen}
-            self.cache.apply(kinds[type(each)](Change(ChangeKind.ADDED, each)))
+            self.cache.apply(kinds.get(type(each), facts.ObjectSeen)(Change(ChangeKind.ADDED, each)))
         self.binding = Binding(self.cache, self.backlog)
         self.snapshot = self.cache.snapshot()
         self.working = WorkingSnapshot(self.snapshot)
@@ -63,6 +63,19 @@ def test_the_queue_that_others_named_is_written_with_the_binding() -> None:
     assert told == [(("sublet.dev/charged-queue", ""),)] * 2
     alone = WorkloadId.pod("default/alone")
     assert scene.bound(alone).batches[0].binds[0].placement.annotations == ()
+
+
+def test_where_there_are_queues_it_is_written_on_every_pod() -> None:
+    """Whoever writes a pod may give it an owner, or a gang's object another queue than its pods name."""
+    queue, words = objects.Queue(objects.Metadata("team")), {"sublet.dev/queue": "team"}
+    group = objects.VolcanoPodGroup(objects.Metadata("g", "default", "g"), {"queue": "other", "minMember": 1})
+    member = {"scheduling.k8s.io/group-name": "g"}
+    scene = Scene(
+        queue, group, raw_pod("a"), raw_pod("b", labels=words), raw_pod("c", labels=words, annotations=member)
+    )
+    for subject in (WorkloadId.pod("default/a"), WorkloadId.pod("default/b"), WorkloadId.gang("default/g")):
+        (bind,) = scene.bound(subject).batches[0].binds
+        assert bind.placement.annotations == (("sublet.dev/charged-queue", ""),)
 
 
 def test_a_lone_pod() -> None:
