@@ -236,7 +236,7 @@ def job_to_wire(account: JobAccount) -> scheduler_pb2.ExplainJobResponse:
         path=account.path,
         members=account.members,
         scheduled=account.scheduled,
-        needed=account.needed,
+        needed=_small(account.needed),
         message=account.message,
         nearest=account.nearest,
         decision=None if account.decision is None else decision_to_wire(account.decision),

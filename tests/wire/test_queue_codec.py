@@ -160,3 +160,10 @@ def test_a_job(account: JobAccount) -> None:
     """A decision that is not known stays absent."""
     sent = queue_codec.job_to_wire(account).SerializeToString()
     assert queue_codec.job_from_wire(scheduler_pb2.ExplainJobResponse.FromString(sent)) == account
+
+
+def test_a_group_that_needs_more_than_32_bits_count() -> None:
+    """Each of its gangs may have a minimum of nearly as many, whose sum is still told."""
+    account = JobAccount("ml", "train", JOB, needed=64 << 31)
+    sent = queue_codec.job_to_wire(account).SerializeToString()
+    assert queue_codec.job_from_wire(scheduler_pb2.ExplainJobResponse.FromString(sent)).needed == (1 << 31) - 1

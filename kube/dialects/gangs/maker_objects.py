@@ -36,9 +36,15 @@ def maker_object(source: AnyMaker, *, queued: bool = False) -> MakerObject:
     """`queued` is whether its labels name a queue. What cannot be read becomes `problem`, naming object and field."""
     id_ = maker_id(source)
     try:
-        return _READ[id_.maker](id_, source, queued)
+        found = _READ[id_.maker](id_, source, queued)
     except _Wrong as wrong:
         return MakerObject(id_, queued=queued, problem=f"{id_.where}: {wrong}; write a whole number of 0 or more")
+    total = sum(found.sizes.values())
+    if total < _LARGEST:
+        return found
+    return MakerObject(
+        id_, queued=queued, problem=f"{id_.where}: has {total} pods together; write fewer than {_LARGEST}"
+    )
 
 
 def _job(id_: MakerId, source: Job, queued: bool) -> MakerObject:

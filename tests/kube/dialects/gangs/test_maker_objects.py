@@ -44,6 +44,28 @@ def test_a_number_that_is_none(kind: type, spec: Mapping[str, Any], problem: str
     assert found.problem == f"{problem}; write a whole number of 0 or more" and found.sizes == {}
 
 
+_MOST = (1 << 31) - 1
+TOO_MANY: dict[str, tuple[type, Mapping[str, Any], int]] = {
+    "of a JobSet": (
+        objects.JobSet,
+        {"replicatedJobs": [{"name": "w", "replicas": _MOST, "template": {"spec": {"parallelism": _MOST}}}]},
+        _MOST * _MOST,
+    ),
+    "of a PyTorchJob": (
+        objects.PyTorchJob,
+        {"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": _MOST}}},
+        _MOST + 1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "spec", "total"), TOO_MANY.values(), ids=TOO_MANY)
+def test_more_pods_than_anybody_counts(kind: type, spec: Mapping[str, Any], total: int) -> None:
+    """Each number by itself is one that an API server admits; the answers about all gangs have 32 bits for a sum."""
+    found = maker_object(read(kind, spec))
+    assert found.problem == f"{found.id.where}: has {total} pods together; write fewer than 2147483648"
+
+
 INDEXES = {"": 4, "0": 3, "1,3": 2, "0-2": 1, "0-1,3": 1, "0-9": 0, "soon": 4, "1-x": 4}
 
 
