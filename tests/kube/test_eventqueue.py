@@ -1,4 +1,4 @@
-"""Warnings are taken first, equal Events are one, and a full room loses the oldest ordinary one."""
+"""Namespaces have their turn, warnings are taken first, equal Events are one, and who has most loses his oldest ones."""
 
 from __future__ import annotations
 
@@ -49,6 +49,23 @@ def test_order_and_room(room: int, names: list[str], left: list[tuple[str, int]]
     assert len(queue) == len(left)
     assert taken(queue) == left
     assert (queue.dropped, queue.empty) == (dropped, True)
+
+
+def about(namespace: str, number: int, kind: str = "Normal") -> Event:
+    return Event(ObjectRef("Pod", f"{namespace}{number}", namespace), kind, "R", "m")
+
+
+def test_who_floods_the_queue_holds_up_nobody_else() -> None:
+    """Thousands of warnings of one namespace, which whoever may write there brings about, leave others their turn."""
+    queue = EventQueue(1000)
+    for number in range(1000):
+        queue.put(about("evil", number, "Warning"), START)
+    queue.put(about("online", 0), START)
+    queue.put(about("train", 0, "Warning"), START)
+    for number in range(1000, 1500):
+        queue.put(about("evil", number, "Warning"), START)
+    assert (len(queue), queue.dropped) == (1000, 502)
+    assert [name for name, _ in taken(queue)[:4]] == ["evil502", "online0", "train0", "evil503"]
 
 
 def test_what_comes_while_taken_waits() -> None:
