@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
@@ -70,8 +71,13 @@ class CapacityHolds:
         return taken_back(self._cache, (charge for charge in charges if charge.uid not in adopted))
 
     def hold(self, working: WorkingSnapshot, candidate: Candidate, now: float) -> None:
-        """Room for the rest of a gang that is bound in part is kept, also while it rests after a failure."""
+        """Room for the rest of a gang that is bound in part is kept, also while it rests after a failure; not where its
+        queue has no quota for it, since who names the node of one member has any gang bound in part.
+        """
         if self.preempting.keeps(candidate.subject):
+            return
+        refused = self._quotas.refusal(candidate)
+        if refused is not None and refused.reason is not Reason.QUEUE_ORDER:
             return
         residents = self._cache.ledger.residents(working.snapshot)
         if self._reservations.hold(working, candidate, residents, now):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from queue_world import BATCH, cpu, pod, queue, running
-from scheduler_builders import raw_node
+from scheduler_builders import raw_group, raw_node
 from scheduler_fakes import World
 
 from kube import objects
@@ -89,3 +89,14 @@ def test_a_node_that_lists_nothing_any_more_gives_no_quota_back() -> None:
     assert world.binder.assigned == {} and "is the maximum" in world.told("p")[0]
     world.see(raw_node(batch_cpu="1000", version="3")).gone(running("b0", "b")).turn(after=1.0)
     assert world.binder.assigned.keys() == {"p"}
+
+
+def test_a_gang_bound_in_part_beyond_its_quota_keeps_no_room() -> None:
+    """Whoever names the node of one small member has it bound in part, and the rest may be as large as he likes."""
+    world = World().see(raw_node(batch_cpu="4000"), raw_node("n2", batch_cpu="4000"), queue("b"))
+    world.see(queue("evil", quota={"hard": cpu(1000)}), raw_group("g", 15))
+    world.see(running("g0", "evil", group="g", batch_cpu="1"))
+    world.see(*(pod(f"g{index}", "evil", group="g", created=1.0) for index in range(1, 15)))
+    world.turn()
+    world.see(*(pod(f"p{index}", "b", created=9.0) for index in range(6))).turn(after=1.0)
+    assert sorted(world.binder.assigned) == [f"p{index}" for index in range(6)]
