@@ -11,8 +11,8 @@ workloads, those outside the mid, batch and free bands: whoever made the pods sa
 A gang that is bound in part has room for the rest kept at once and beside that number, from the turn in which it is
 seen so: whoever takes it meanwhile would leave the gang holding room that nobody uses.
 
-A head whose room has not come within its gang's timeout gives it up, and its queue may try with another: kept for
-ever, it would be room that nobody uses. Neither Koordinator nor kube-scheduler has the like.
+A head whose room has not come within its gang's timeout, an hour at most, gives it up, and its queue may try with
+another: kept for ever, it would be room that nobody uses. Neither Koordinator nor kube-scheduler has the like.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "have theirs kept beside it.",
         ),
     ] = 1
+    longest_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=604_800,
+            description="Room is kept no longer at a time, however long a gang says that it may wait: its author may "
+            "wait for pods of his own, and others are kept from room that nobody uses.",
+        ),
+    ] = 3600.0
 
 
 class _Reserved(msgspec.Struct, frozen=True):
@@ -108,7 +117,7 @@ class Reservations:
         given_up: list[ClaimedPod] = []
         for subject in self.subjects:
             kept = self._kept[subject]
-            late = kept.since_seconds + kept.candidate.timeout_seconds <= now
+            late = self._until(kept) <= now
             if late or candidates.get(subject) != kept.candidate or self._claim(subject).nodes - snapshot.rows.keys():
                 given_up.extend(self.drop(subject, now if late else None))
         return tuple(given_up)
@@ -169,7 +178,10 @@ class Reservations:
 
     def next_due(self) -> float | None:
         """Unix time at which the next reservation is out of time, None where none is kept."""
-        return min((kept.since_seconds + kept.candidate.timeout_seconds for kept in self._kept.values()), default=None)
+        return min(map(self._until, self._kept.values()), default=None)
+
+    def _until(self, kept: _Reserved) -> float:
+        return kept.since_seconds + min(kept.candidate.timeout_seconds, self._policy.longest_seconds)
 
     def _search(
         self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float

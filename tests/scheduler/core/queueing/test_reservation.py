@@ -240,15 +240,16 @@ def test_the_least_missing_room_is_chosen() -> None:
     assert kept(world, waits(world, 4 * SLOTS)) is None
 
 
-def test_it_is_given_up_when_out_of_time_and_not_kept_at_once_again() -> None:
+@pytest.mark.parametrize(("timeout", "end"), [(300.0, 400.0), (2e9, 3700.0)], ids=["its own", "an hour at most"])
+def test_it_is_given_up_when_out_of_time_and_not_kept_at_once_again(timeout: float, end: float) -> None:
     """A gang that found no place within its timeout lets another of its queue try; what it had is news to others."""
     world = full(2)
-    item = waits(world, timeout=300.0)
+    item = waits(world, timeout=timeout)
     assert kept(world, item) is not None
-    assert world.reservations.next_due() == 400.0
-    assignments = world.reservations.settle(world.waiting, world.snapshot, 400.0)
+    assert world.reservations.next_due() == end
+    assignments = world.reservations.settle(world.waiting, world.snapshot, end)
     assert len(assignments) == SLOTS
-    world.now = 400.0
+    world.now = end
     assert (kept(world, item), world.reservations.subjects) == (None, ())
     assert kept(world, waits(world, name="other")) is not None
 
