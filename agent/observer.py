@@ -99,6 +99,7 @@ class NodeObserver:
         self._known: tuple[object, ...] = ()
         self._placed: tuple[_Place, ...] = ()
         self._unlisted_pods: tuple[str, ...] = ()
+        self._unlisted_best_effort: tuple[str, ...] = ()
         self._places = Places()
 
     def places(self, facts: ClusterFacts) -> Places:
@@ -143,6 +144,7 @@ class NodeObserver:
             pids=self._pids(),
             memory_activity=self._memory_activity(),
             services_waited_us=host.services_waited_us(),
+            unlisted_best_effort={path: _of(samples, path) for path in self._unlisted_best_effort},
         )
 
     def _memory_activity(self) -> MemoryActivity | None:
@@ -175,6 +177,8 @@ class NodeObserver:
         self._placed = tuple(self._place(pod, found.get(_cgroup_uid(pod))) for pod in running)
         owned = {_cgroup_uid(pod) for pod in running}
         self._unlisted_pods = tuple(sorted(found.keys() - owned)) if facts.pods is not None else ()
+        unlisted = (found[uid].path for uid in self._unlisted_pods)
+        self._unlisted_best_effort = tuple(path for path in unlisted if _is_below(path, self._layout.best_effort))
         exists = _existing(found)
         self._places = Places(
             {place.uid: _existing_part(place, exists) for place in self._placed if place.path in exists},
@@ -193,6 +197,7 @@ class NodeObserver:
         """Only what exists is placed: looking for the rest in vain would cost more each pass than reading it."""
         roster = {application.cgroup: Role.POD for application in facts.settings.host_applications}
         roster |= {place.path: place.role for place in self._placed if place.path in exists}
+        roster |= dict.fromkeys(self._unlisted_best_effort, Role.BEST_EFFORT_POD)
         paths = (path for place in self._placed for path in place.containers.values())
         roster |= {path: Role.CONTAINER for path in paths if path in exists}
         return roster | dict.fromkeys(

@@ -245,6 +245,16 @@ def test_strangers(node: FakeNode, build: Any) -> None:
     assert unknown.unlisted_pods == () and unknown.pods == {} and unknown.listed is None
 
 
+def test_strangers_of_best_effort_are_read(node: FakeNode, build: Any) -> None:
+    """Nobody else tells what one holds whose object is gone; what is theirs counts as before."""
+    paths = ("/kubepods/besteffort/podz", "/kubepods/podweb", "/kubepods/podx")
+    node.found = {uid: PodDirectory(path) for uid, path in zip(("z", "uid-web", "x"), paths, strict=True)}
+    seen = node.observe((build.pod("web"),))
+    assert seen.unlisted_best_effort == {paths[0]: sample(paths[0])} and set(seen.pods) == {"uid-web"}
+    assert node.cgroups.rosters[-1][paths[0]] is Role.BEST_EFFORT_POD and paths[2] not in node.cgroups.rosters[-1]
+    assert node.observe(None).unlisted_best_effort == {}
+
+
 def test_host_applications_by_name(node: FakeNode) -> None:
     """Read like a pod; a pod root stays one."""
     seen = node.observe((), HostApplication("db", "/host/db"), HostApplication("be", "/kubepods/besteffort"))

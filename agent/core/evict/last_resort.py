@@ -7,9 +7,10 @@ goes first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
-from agent.core.evict.tick_facts import exceeds_limit, memory_bytes
+from agent.core.evict.tick_facts import exceeds_limit, held_bytes, memory_bytes
 from agent.core.evict.victims import GangAccount
 from agent.core.limit.memory_headroom import last_resort_bytes, memory_levels, node_memory_bytes
 from agent.core.limit.watch import LastResort, PreparedVictim
@@ -25,6 +26,8 @@ from model.strategy import EvictionStrategy
 _MOST_VICTIMS = 8
 _MOST_TERMINATING = 4
 """Of these, where others could take the place: who terminates may never end, and be killed in vain."""
+_NOBODY: Mapping[str, Pod] = MappingProxyType({})
+_NO_GANG = 0, 0.0
 _SYSTEM_PRIORITY = 2_000_000_000
 """From here on are the classes system-cluster-critical and system-node-critical (k8s.io/api scheduling/v1 types.go)."""
 
@@ -36,11 +39,13 @@ def last_resort(
     strategy: EvictionStrategy,
     costs: Mapping[str, EvictionCost],
     terminating: frozenset[str],
+    departed: Mapping[str, Pod] = _NOBODY,
 ) -> LastResort | None:
     """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
 
-    A pod that terminates anyway comes first, then as an eviction for memory would choose, a pod that forbids such
-    an eviction last, unless it holds more than its own limit: the kernel would not ask it either.
+    A pod that terminates anyway comes first, and one that nobody lists any more (`departed`, by cgroup); then as an
+    eviction for memory would choose, a pod that forbids such an eviction last, unless it holds more than its own limit:
+    the kernel would not ask it either.
     """
     percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
     if not strategy.enable or percent is None or capacity <= 0:
@@ -48,7 +53,8 @@ def last_resort(
     limit = observation.kubepods_memory_limit_bytes
     node_bytes = last_resort_bytes(capacity, percent)
     room_bytes = None if limit is None else last_resort_bytes(limit, percent)
-    candidates = tuple(_candidates(observation, pods, GangAccount(costs, terminating), terminating))
+    gangs = GangAccount(costs, terminating)
+    candidates = (*_candidates(observation, pods, gangs, terminating), *_departed(observation, departed))
     helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
     return LastResort(
         node_available_bytes=node_bytes,
@@ -84,17 +90,33 @@ def _candidates(
     observation: Observation, pods: tuple[Pod, ...], gangs: GangAccount, terminating: frozenset[str]
 ) -> Iterator[_Candidate]:
     """Sort key and victim, of what lives below the best-effort root and holds memory."""
-    below = frozenset(observation.places.best_effort)
-    for pod in pods:
-        place, held = observation.places.pods.get(pod.uid), memory_bytes(observation, pod.uid)
-        if place is None or place.path not in below or not held or not _may_die(pod):
+    for path, pod in mortal(observation, pods):
+        held = memory_bytes(observation, pod.uid)
+        if not held:
             continue
         features = pod.colocation.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
         stays = not pod.deleting and pod.uid not in terminating
         within = stays and not exceeds_limit(pod, held)
         key = stays, within, within and spared, pod.spec.priority, gangs.key(pod.uid), -held, pod.uid
-        yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)
+        yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, path, held)
+
+
+def _departed(observation: Observation, departed: Mapping[str, Pod]) -> Iterator[_Candidate]:
+    """The same of those that nobody lists any more, which nothing else ends."""
+    for path, pod in departed.items():
+        if held := held_bytes(observation, observation.unlisted_best_effort.get(path)):
+            key = False, False, False, pod.spec.priority, _NO_GANG, -held, pod.uid
+            yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, path, held)
+
+
+def mortal(observation: Observation, pods: Iterable[Pod]) -> Iterator[tuple[str, Pod]]:
+    """Listed pods that may be killed, each with its cgroup."""
+    below = frozenset(observation.places.best_effort)
+    for pod in pods:
+        place = observation.places.pods.get(pod.uid)
+        if place is not None and place.path in below and _may_die(pod):
+            yield place.path, pod
 
 
 def _may_die(pod: Pod) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from agent.core.evict.departed import DepartedPods
 from agent.core.evict.eviction_request import EvictionOutcome, EvictionRecord, OutcomeKind, PendingVictim
 from agent.core.evict.request_queue import LONGEST_SECONDS
 from agent.core.evict.thrashing import Activities
@@ -35,6 +36,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
     By uid: `refused` are pods that could not go, `ending` those that somebody else deletes, with the time this was
     first seen. `last_resort` is what the brake's thread holds. `begun` is False in the first tick.
     `clock_ahead_seconds` is how far Unix time was ahead of the monotonic clock. `activities` tell of thrashing.
+    `departed` are pods that nobody lists any more and that still run.
     """
 
     record: EvictionRecord = EvictionRecord()
@@ -44,6 +46,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
     begun: bool = False
     clock_ahead_seconds: float | None = None
     activities: Activities = Activities()
+    departed: DepartedPods = DepartedPods()
 
     def ordered(self, uid: str, victim: PendingVictim) -> EvictionMemory:
         """With one more victim, or another word on the same one."""

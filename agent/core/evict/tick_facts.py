@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent.core.evict.eviction_request import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
-from agent.core.observe.observation import CgroupSample, NodeSample, Observation
+from agent.core.observe.observation import CgroupSample, Missing, NodeSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit
 from model.node import Node
@@ -68,7 +68,12 @@ def memory_bytes(observation: Observation, uid: str) -> int:
 
     Caches of the kernel that cannot be dropped may be anybody's who has as much of them.
     """
-    sample, node = observation.pods.get(uid), observation.node_sample
+    return held_bytes(observation, observation.pods.get(uid))
+
+
+def held_bytes(observation: Observation, sample: CgroupSample | Missing | None) -> int:
+    """The same of a cgroup's sample."""
+    node = observation.node_sample
     if not isinstance(sample, CgroupSample):
         return 0
     pinned = min(sample.kernel_caches_bytes, node.pinned_bytes) if isinstance(node, NodeSample) else 0

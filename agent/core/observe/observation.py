@@ -232,7 +232,8 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
 
     `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid; `containers` the same
     by uid and container name for pods whose containers are known; `host_applications` by name. `unlisted_pods` are
-    pod cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until
+    pod cgroups that no listed pod owns, `unlisted_best_effort` those of them below best effort's root, by cgroup.
+    `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until
     the pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on,
     `pods_cpus` those any pod may, None where that cannot be told; `pods_quota_millis` is what all pods together may use
     by a quota of kubepods or above, None without one.
@@ -269,6 +270,7 @@ class Observation(msgspec.Struct, frozen=True, rename={"unlisted_pods": "strange
     memory_activity: MemoryActivity | None = None
     unsaved: str = ""
     services_waited_us: int | None = None
+    unlisted_best_effort: Mapping[str, CgroupSample | Missing] = {}
 
     @property
     def barred(self) -> ResourceVector:
