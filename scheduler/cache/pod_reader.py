@@ -52,6 +52,7 @@ class PodReader:
     def read(self, source: objects.Pod, before: PodRecord | None) -> PodRecord:
         """As it is now; `before` is how it was. Raises ConfigurationFault."""
         metadata, pod = source.metadata, self.alone(source)
+        own_local = pod.spec.local_queue
         workload = self._workload_of(metadata)
         pod = self._held(pod, metadata) if workload is None else self._in_workload(pod, workload)
         made = self._made(pod, metadata) if workload is None else None
@@ -62,6 +63,7 @@ class PodReader:
             pod_traits_of(pod),
             nominated=pod.status.nominated_node,
             group_queue=group_queue,
+            own_local=own_local,
             made=made,
             workload=named_object(workload) if workload is not None else None,
             stand_in=workload is not None and is_stand_in(pod.uid, workload),
@@ -84,16 +86,24 @@ class PodReader:
 
     def moved(self, before: PodRecord) -> PodRecord:
         """By what its maker says now; the same record where nothing changed."""
-        pod, group_queue = self._in_queue(self._in_gang(before.pod, before.made), before.made, before)
-        return before if pod is before.pod else msgspec.structs.replace(before, pod=pod, group_queue=group_queue)
+        pod, group_queue = self._in_queue(self._in_gang(self._by_itself(before), before.made), before.made, before)
+        same = pod is before.pod or pod == before.pod
+        return before if same else msgspec.structs.replace(before, pod=pod, group_queue=group_queue)
 
     def queued(self, record: PodRecord) -> bool:
         """Put a pod into the queue that its PodGroup or its namespace says now; whether that is another."""
         before = record.pod
-        record.pod, record.group_queue = self._in_queue(before, record.made, record)
+        record.pod, record.group_queue = self._in_queue(self._by_itself(record), record.made, record)
         if record.pod.spec.flavors != before.spec.flavors:
             record.pod_class = self._classes.of(record.pod)
-        return record.pod is not before
+        return record.pod is not before and record.pod != before
+
+    def _by_itself(self, record: PodRecord) -> Pod:
+        """Without the LocalQueue that its maker named, which may name another by now, unless it is charged there."""
+        pod, own = record.pod, record.own_local
+        if record.made is None or pod.spec.local_queue == own or self._charges.has(pod.uid):
+            return pod
+        return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, local_queue=own))
 
     def _made(self, pod: Pod, metadata: objects.Metadata) -> MadePod | None:
         """What it says of its maker, where it names no gang itself; one that others place is waited for, too."""
@@ -142,14 +152,17 @@ class PodReader:
         pod.
         """
         group, spec = self._gangs.queue(pod.spec.gang.key) if pod.spec.gang else "", pod.spec
+        known = record if record is not None and self._charges.has(pod.uid) else None
         if made is not None:
             told = self._makers.queue(made)
             group = self._queues.named(told, pod.namespace)
             if told.local and spec.charged_queue != "" and not (spec.named_queue or spec.local_queue):
                 spec = msgspec.structs.replace(spec, local_queue=told.local)
                 pod = msgspec.structs.replace(pod, spec=spec)
-        if record is not None and self._charges.has(pod.uid):
-            group, settled = record.group_queue or group, record.pod.spec
+        if known is not None:
+            # What is being bound is settled already, though the pod does not say so yet.
+            group = known.group_queue if not spec.node_name else known.group_queue or group
+            settled = known.pod.spec
             if (spec.named_queue, spec.local_queue) != (settled.named_queue, settled.local_queue):
                 spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
                 pod = msgspec.structs.replace(pod, spec=spec)

@@ -18,7 +18,8 @@ class PodRecord(msgspec.Struct):
     """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
 
     `unserved` are queues and groups that it names and nobody serves, those included that a queue serves by now.
-    `group_queue` is the queue that its PodGroup or its maker named when it was seen last before it had a node. `made`
+    `group_queue` is the queue that its PodGroup or its maker named when it was seen last before it had a node,
+    `own_local` the LocalQueue that it names itself. `made`
     is what it says of the object that it was made for, where that decides on its gang. `workload` is the Workload of
     the job that it belongs to, `named_workload` the key of the one that it names, which may not be known yet; a
     `stand_in` is a pod that such a job would have, and no object. `told_seconds` is when (Unix time) we said last why
@@ -32,6 +33,7 @@ class PodRecord(msgspec.Struct):
     nominated: str = ""
     unserved: tuple[Unserved, ...] = ()
     group_queue: str = ""
+    own_local: str = ""
     made: MadePod | None = None
     workload: NamedObject | None = None
     stand_in: bool = False

@@ -98,6 +98,21 @@ def test_a_pod_that_gets_an_owner_stays_where_it_was_charged(
     assert placed_in(cache, "a") == ["team"]
 
 
+def test_a_pod_that_waits_leaves_the_local_queue_of_its_job_with_it() -> None:
+    """Else it were bound there, and charged elsewhere by the next leader."""
+    cache = empty_cache()
+    kueue = objects.LocalQueue(objects.Metadata("a", "default"), {"clusterQueue": "team"})
+    feed(cache, raw_node(), kueue, objects.Queue(objects.Metadata("team")), _job(**{"kueue.x-k8s.io/queue-name": "a"}))
+    waits = raw_pod("a")
+    feed(
+        cache,
+        msgspec.structs.replace(waits, metadata=msgspec.structs.replace(waits.metadata, owner_references=[OWNER])),
+    )
+    assert placed_in(cache, "a") == ["team"]
+    feed(cache, _job())
+    assert placed_in(cache, "a") == ["default"]
+
+
 def test_a_pod_with_a_node_counts_to_no_queue_that_is_not_for_its_namespace() -> None:
     """Its author may have named the node; the rules of queues are looked at again when they change."""
     cache = empty_cache()
