@@ -167,7 +167,7 @@ class PodReader:
                 spec = msgspec.structs.replace(spec, named_queue=settled.named_queue, local_queue=settled.local_queue)
                 pod = msgspec.structs.replace(pod, spec=spec)
         group = group if spec.charged_queue is None else spec.charged_queue
-        queue = self._queues.queue_of(_without_local(pod) if spec.charged_queue else pod, group)
+        queue = self._queues.queue_of(_without_words(pod) if spec.charged_queue else pod, group)
         flavors = self._flavors(pod, queue)
         if (queue, flavors) != (spec.queue, spec.flavors):
             pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, queue=queue, flavors=flavors))
@@ -181,9 +181,9 @@ class PodReader:
         return self._queues.flavors_of(pod, queue, node.labels if node is not None else None)
 
 
-def _without_local(pod: Pod) -> Pod:
-    """What its LocalQueue stood for when it was bound is written on it."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, local_queue=""))
+def _without_words(pod: Pod) -> Pod:
+    """The queue that another named for it when it was bound is written on it, and counts before its own."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, named_queue="", local_queue=""))
 
 
 def named_workload(metadata: objects.Metadata) -> str:

@@ -98,6 +98,15 @@ def test_a_pod_that_gets_an_owner_stays_where_it_was_charged(
     assert placed_in(cache, "a") == ["team"]
 
 
+def test_a_pod_of_an_admitted_job_stays_where_it_was_charged_without_its_owner() -> None:
+    """Its own label says another queue, which never took it: the next leader charges it as this one did."""
+    cache = empty_cache()
+    feed(cache, raw_node(), *(objects.Queue(objects.Metadata(name)) for name in ("team", "other")))
+    feed(cache, raw_pod("a", node_name="n1", labels={"sublet.dev/queue": "other"}, annotations={CHARGED: "team"}))
+    cache.take_touched()
+    assert placed_in(cache, "a") == ["team"]
+
+
 def test_a_pod_that_waits_leaves_the_local_queue_of_its_job_with_it() -> None:
     """Else it were bound there, and charged elsewhere by the next leader."""
     cache = empty_cache()
