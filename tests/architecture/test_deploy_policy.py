@@ -29,6 +29,13 @@ EVICTION: Object = {
     "kind": "Eviction",
     "metadata": {"name": "victim", "namespace": "default"},
 }
+
+
+def eviction(grace_seconds: int) -> Object:
+    """Of whatever pod has that uid."""
+    return {**EVICTION, "deleteOptions": {"preconditions": {"uid": "u"}, "gracePeriodSeconds": grace_seconds}}
+
+
 BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 MID_CPU, MID_MEMORY = "kubernetes.io/mid-cpu", "kubernetes.io/mid-memory"
 LENT: Object = {"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1073741824"}
@@ -91,6 +98,12 @@ OWN = {
 }
 """What the agent of node `one` does; no other agent may."""
 NOBODY = {
+    "a pod gone at once": (Write("POST", f"{POD}/eviction", eviction(0)), "1 to 86400 seconds"),
+    "a pod that ends in decades": (Write("POST", f"{POD}/eviction", eviction(2_147_483_647)), "1 to 86400 seconds"),
+    "a pod that ends later than it wants to": (
+        Write("POST", f"{POD}/eviction", eviction(31)),
+        "no longer than its own terminationGracePeriodSeconds",
+    ),
     "a label of a node": (Write("merge", NODE, {"metadata": {"labels": {"pool": "mine"}}}), "neither labels nor spec"),
     "a cordon": (Write("merge", NODE, {"spec": {"unschedulable": True}}), "neither labels nor spec"),
     "a foreign annotation": (Write("merge", NODE, annotated("example.com/x")), "its own annotations only"),
@@ -310,6 +323,14 @@ def send(api: Api, user: UserInfo, write: Write) -> tuple[int, str]:
 def test_an_agent_does_its_work_on_its_node(api: Api, write: Write) -> None:
     """Nothing of what it has to do is refused."""
     assert send(api, agent_of("one"), write) in ((200, ""), (201, ""))
+
+
+@pytest.mark.parametrize("grace_seconds", [1, 30])
+def test_an_agent_hurries_a_pod(api: Api, grace_seconds: int) -> None:
+    """Up to the time that it wants to end."""
+    evicted = {**EVICTION, "deleteOptions": {"preconditions": {"uid": uid_of(api, f"{POD}/eviction")}}}
+    evicted["deleteOptions"]["gracePeriodSeconds"] = grace_seconds
+    assert send(api, agent_of("one"), Write("POST", f"{POD}/eviction", evicted)) == (201, "")
 
 
 @pytest.mark.parametrize("write", OWN.values(), ids=OWN)
