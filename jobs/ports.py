@@ -56,6 +56,10 @@ class SuspendedWriter(Protocol):
         """One that is there already is done."""
         ...
 
+    async def delete_workload(self, workload: WorkloadObject) -> None:
+        """One that is gone, or is another by now, is done."""
+        ...
+
     async def workload_spec(self, workload: WorkloadObject, spec: Mapping[str, Any]) -> bool:
         """Merge this into the Workload's spec."""
         ...

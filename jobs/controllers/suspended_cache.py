@@ -11,16 +11,19 @@ from kube.dialects.suspended import training_job
 from kube.dialects.suspended.flavor_places import flavor_place
 from kube.dialects.suspended.packed import untyped
 from kube.dialects.suspended.reading import suspended_job
-from kube.dialects.suspended.workload import workload
+from kube.dialects.suspended.workload import JOB_UID, workload
 from kube.informer import Change, ChangeKind
 from model.suspended.job import SuspendedJob, SuspendedKind
 from model.suspended.workload import WorkloadObject
 
 _KINDS = frozenset(kind.value for kind in SuspendedKind)
+_ORPHAN = "Workload"
 
 
 class SuspendedCache:
-    """`add` hears the key (`KIND namespace/name`) of each job that is to be looked at."""
+    """`add` hears the key (`KIND namespace/name`) of each job that is to be looked at, and of each Workload that was
+    made for a job and has none any more.
+    """
 
     def __init__(self, add: Callable[[str], None]) -> None:
         self._add = add
@@ -28,6 +31,8 @@ class SuspendedCache:
         self._keys: dict[str, str] = {}
         self._workloads: dict[str, objects.Workload] = {}
         self._owners: dict[str, str] = {}
+        self._orphans: dict[str, objects.Workload] = {}
+        self._orphan_of: dict[str, str] = {}
         self._urgent: set[str] = set()
         self._workload_classes: dict[str, int] = {}
         self._classes: dict[str, objects.PriorityClass] = {}
@@ -41,6 +46,8 @@ class SuspendedCache:
             self._jobs.pop(key, None)
             self._keys.pop(metadata.uid, None)
             self._urgent.discard(key)
+            if metadata.uid in self._orphan_of:
+                self._add(self._orphan_of[metadata.uid])
         else:
             self._jobs[key] = kind, change.object
             self._keys[metadata.uid] = key
@@ -51,16 +58,33 @@ class SuspendedCache:
         metadata = change.object.metadata
         owner = next((each for each in metadata.owner_references or () if each.controller), objects.OwnerReference())
         named = f"{owner.kind} {metadata.namespace}/{owner.name}" if owner.uid and owner.kind in _KINDS else ""
-        if change.kind is ChangeKind.DELETED:
+        if not owner.uid:
+            self._orphaned(change)
+        elif change.kind is ChangeKind.DELETED:
             self._workloads.pop(owner.uid, None)
             self._owners.pop(named, None)
-        elif owner.uid:
+        else:
             self._workloads[owner.uid] = change.object
             if named:
                 self._owners[named] = owner.uid
         if key := self._keys.get(owner.uid, named):
             if key in self._jobs:
                 self._urgent.add(key)
+            self._add(key)
+
+    def _orphaned(self, change: Change[objects.Workload]) -> None:
+        """What is known of its job stays until that is gone: a job whose Workload is kept is the last to be deleted."""
+        metadata = change.object.metadata
+        key, uid = f"{_ORPHAN} {metadata.namespace}/{metadata.name}", (metadata.labels or {}).get(JOB_UID, "")
+        if not uid:
+            return
+        if change.kind is ChangeKind.DELETED:
+            self._orphans.pop(key, None)
+            self._orphan_of.pop(uid, None)
+            self._workloads.pop(uid, None)
+            self._owners = {job: owner for job, owner in self._owners.items() if owner != uid}
+        else:
+            self._orphans[key], self._orphan_of[uid] = change.object, key
             self._add(key)
 
     def saw_class(self, change: Change[objects.PriorityClass]) -> None:
@@ -113,6 +137,13 @@ class SuspendedCache:
         kind, _, name = key.partition(" ")
         namespace, _, name = name.partition("/")
         return SuspendedJob(SuspendedKind(kind), namespace, name, self._owners[key])
+
+    def orphan(self, key: str) -> WorkloadObject | None:
+        """The Workload of a key, where its job is gone and it was left; None for anything else."""
+        found = self._orphans.get(key)
+        if found is None or (found.metadata.labels or {}).get(JOB_UID, "") in self._keys:
+            return None
+        return WorkloadObject(found.metadata.namespace, found.metadata.name, found.metadata.uid)
 
     def unread(self, key: str) -> SuspendedJob | None:
         """Which job a key is of, and nothing of what it says."""

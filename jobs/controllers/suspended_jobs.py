@@ -135,7 +135,15 @@ class SuspendedJobs:
         self._look_again(key, wanted.again_seconds)
 
     async def _stray(self, key: str) -> None:
-        """A job that is gone, or names no queue any more: whoever may change it is not spared from eviction by that."""
+        """A job that is gone, or names no queue any more: whoever may change it is not spared from eviction by that.
+
+        The Workload of one that is gone goes, too: its author may not delete it, and no quota of his counts it.
+        """
+        orphan = self._cache.orphan(key)
+        if orphan is not None and await self._keeps(words.DEFINITION):
+            await self._reconciler.led()
+            await self._writes.delete_orphan(orphan)
+            return
         job = self._cache.stray(key)
         if job is None:
             self._forget(key)

@@ -64,6 +64,10 @@ class SuspendedWrites:
             )
             self._recorder.record(about(job), "Stopped", told)
 
+    async def delete_orphan(self, workload: WorkloadObject) -> None:
+        """One whose job is gone. Raises KubernetesFault."""
+        await self._writer.delete_workload(workload)
+
     async def _act_on_workload(
         self,
         key: str,

@@ -75,6 +75,7 @@ NOT_REACHED = {
             "create workloads.kueue.x-k8s.io",
             "get workloads.kueue.x-k8s.io",
             "patch workloads.kueue.x-k8s.io",
+            "delete workloads.kueue.x-k8s.io",
             "patch jobs.batch",
             "patch jobsets.jobset.x-k8s.io",
             "patch trainingjobs.sublet.dev",

@@ -14,6 +14,7 @@ from jobs.core.suspended.actions import SuspendedPlan
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.suspended.job import SuspendedKind
+from model.suspended.workload import WorkloadObject
 
 SPEC = {"suspend": True, "template": {"spec": {"containers": [{"name": "main"}]}}}
 
@@ -83,3 +84,51 @@ def test_a_long_job_that_is_changed_all_the_time() -> None:
         assert len(looked) == before + 1
 
     asyncio.run(body())
+
+
+class Deleting:
+    """A writer that keeps which Workloads were deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: list[tuple[str, str]] = []
+
+    async def delete_workload(self, workload: WorkloadObject) -> None:
+        self.deleted.append((workload.name, workload.uid))
+
+
+@pytest.mark.parametrize("order", ["the job first", "the Workload first", "it was there before"])
+def test_the_workload_of_a_job_that_is_gone_is_deleted(order: str) -> None:
+    """Whoever deletes jobs and keeps what they own would fill etcd and the scheduler: he may not delete Workloads, and no
+    quota of jobs counts them.
+    """
+    writer = Deleting()
+    jobs = SuspendedJobs(None, writer, Recorder(), lambda: True, yes, lambda: 1.0)  # type: ignore[arg-type]
+    cache = jobs._cache
+    job = objects.UnreadJob(
+        objects.Metadata("train", "ns", "u", labels={"kueue.x-k8s.io/queue-name": "a"}),
+        msgspec.Raw(msgspec.json.encode(SPEC)),
+    )
+    owner = objects.OwnerReference("batch/v1", "Job", "train", "u", True)
+    own = objects.Metadata("w", "ns", "uid-w", labels={"kueue.x-k8s.io/job-uid": "u"}, owner_references=[owner])
+    orphan = objects.Workload(msgspec.structs.replace(own, owner_references=None))
+
+    def looked() -> list[tuple[str, str]]:
+        asyncio.run(jobs._reconcile("Workload ns/w"))
+        return writer.deleted
+
+    if order != "it was there before":
+        cache.saw_job(SuspendedKind.JOB, Change(ChangeKind.ADDED, job))
+        cache.saw_workload(Change(ChangeKind.ADDED, objects.Workload(own)))
+        assert looked() == []
+    if order == "the Workload first":
+        cache.saw_workload(Change(ChangeKind.MODIFIED, orphan))
+        assert looked() == [], "its job is there, and may run"
+    if order != "it was there before":
+        cache.saw_job(SuspendedKind.JOB, Change(ChangeKind.DELETED, job))
+    cache.saw_workload(Change(ChangeKind.MODIFIED, orphan))
+    assert looked() == [("w", "uid-w")]
+    cache.saw_workload(Change(ChangeKind.DELETED, orphan))
+    assert looked() == [("w", "uid-w")] and cache.workload("u") is None
+    stranger = objects.Workload(objects.Metadata("w", "ns", "uid-x"))
+    cache.saw_workload(Change(ChangeKind.ADDED, stranger))
+    assert looked() == [("w", "uid-w")], "nobody of us made it"

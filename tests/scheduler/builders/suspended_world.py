@@ -171,6 +171,9 @@ class Api:
     async def make_workload(self, job: SuspendedJob, body: Mapping[str, Any]) -> None:
         self.write(f"make {job.name}", lambda: self.put("Workload", body))
 
+    async def delete_workload(self, workload: WorkloadObject) -> None:
+        self.write(f"delete {workload.name}", lambda: self.drop("Workload", workload.name))
+
     async def workload_spec(self, workload: WorkloadObject, spec: Mapping[str, Any]) -> bool:
         return self._read("Workload", workload, "respecify", {"spec": spec}, workload.owner_name)
 
