@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from model.queue import Cell
 from scheduler.core.gangs.assembly import Candidate
@@ -47,6 +48,15 @@ class AskedAmounts:
             return [0] * len(candidate.classes)
         uids = set(needed_only(self._snapshot, candidate).uids)
         return [len(uids.intersection(pods.uids)) for pods in candidate.workload.pod_sets]
+
+
+def by_resource(amounts: Iterable[Mapping[Cell, int]]) -> Counter[str]:
+    """All together, of whichever flavour."""
+    found: Counter[str] = Counter()
+    for each in amounts:
+        for (_, name), amount in each.items():
+            found[name] += amount
+    return found
 
 
 def kept_for(ledger: Ledger, candidate: Candidate) -> dict[str, dict[Cell, int]]:

@@ -30,7 +30,7 @@ from scheduler.core.queues.tree import tree_of
 from scheduler.core.queues.turn_quota import TurnQuota
 from scheduler.core.queues.usage_history import UsageHistory
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
-from scheduler.steps.asked_amounts import AskedAmounts, kept_for
+from scheduler.steps.asked_amounts import AskedAmounts, by_resource, kept_for
 from scheduler.steps.flavor_assignments import FlavorAssignments
 from scheduler.steps.job_rules import MOST_RESOURCES, JobRules, never_taken, ruleless, too_many_resources
 from scheduler.steps.queue_standings import own_demand
@@ -205,9 +205,12 @@ class QueueQuotas:
         return quota.version(queue)
 
     def _admitted(self, candidate: Candidate) -> bool:
-        """Its job was admitted with all these pods; of more, as when it grew since, quota is asked."""
+        """Its job was admitted with all these pods; of more, as when it grew, or of larger ones, quota is asked."""
         claim = self._cache.ledger.claim(ClaimKind.ADMITTED, candidate.subject)
-        return claim is not None and candidate.pending <= len(claim.pods)
+        if claim is None or candidate.pending > len(claim.pods):
+            return False
+        kept = by_resource(cells_of(pod.pod_class) for pod in claim.pods)
+        return all(amount <= kept[name] for name, amount in by_resource([self.asked.in_all(candidate)]).items())
 
     def _against(self, candidate: Candidate) -> QueueRefusal | None:
         """Rules of its queue, a LocalQueue on hold, or no flavour for it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from jobs.core.suspended.policy import SuspendedPolicy
 from kube.dialects.gangs.networktopology import HOSTNAME
 from kube.dialects.suspended.stand_ins import pod_set_of, stand_in_uid
@@ -160,7 +162,8 @@ class SuspendedJobs:
         claim = self._cache.ledger.claim(_KIND, subject)
         known = {} if claim is None else _by_place(claim.pods)
         placed = self._placed(subject)
-        pods = [pod for each in admission.assignments for pod in self._left(workload, each, placed[each.name], known)]
+        left = _missing(admission, workload.status.reclaimable, placed)
+        pods = [pod for each in left for pod in self._left(workload, each, placed[each.name], known)]
         if not pods:
             self._cache.ledger.give_up(_KIND, subject)
         elif claim is None or tuple(pods) != claim.pods:
@@ -185,12 +188,11 @@ class SuspendedJobs:
         placed: Counter[str],
         known: Mapping[tuple[str, str], Sequence[ClaimedPod]],
     ) -> Iterator[ClaimedPod]:
-        """What a pod set was admitted for and has no pod: on its seats that no pod of it has, else as quota alone.
+        """What a pod set was admitted for and has no pod (`count`): on its seats that no pod of it has, else as quota.
 
         It is worked out from what the Workload says, so that whoever starts again keeps the same seats.
         """
-        name = admission.name
-        left = admission.count - workload.status.reclaimable.get(name, 0) - placed.total()
+        name, left = admission.name, admission.count
         if left <= 0:
             return
         lapsed = self._until(WorkloadId.gang(gang_key(workload.key))) <= self._now
@@ -220,6 +222,27 @@ class SuspendedJobs:
         if self._host(host) == host:
             return host
         return next((name for name in self._cache.nodes if self._host(name) == host), host)
+
+
+def _missing(
+    admission: WorkloadAdmission, reclaimable: Mapping[str, int], placed: Mapping[str, Counter[str]]
+) -> list[PodSetAssignment]:
+    """Each pod set with the number that it was admitted for and that has no pod. More pods than that, and those of no
+    set that was admitted, use up what others were: whoever writes a pod says of which set it is.
+    """
+    names = {each.name for each in admission.assignments}
+    beyond = sum(found.total() for name, found in placed.items() if name not in names)
+    left = {each.name: each.count - reclaimable.get(each.name, 0) for each in admission.assignments}
+    for name in left:
+        left[name] -= placed[name].total() if name in placed else 0
+    beyond -= sum(min(number, 0) for number in left.values())
+    found = []
+    for each in admission.assignments:
+        number = max(left[each.name], 0)
+        used = min(number, beyond)
+        beyond -= used
+        found.append(msgspec.structs.replace(each, count=number - used))
+    return found
 
 
 def _members(candidate: Candidate) -> Iterator[tuple[str, PodClass, PodTraits]]:

@@ -202,6 +202,31 @@ def test_a_job_that_grew_waits_for_quota() -> None:
     assert 'queue "team" may have 0 more of cpu now' in here.writer.conditions["p5"]
 
 
+def test_a_pod_that_is_larger_than_what_was_admitted_waits_for_quota() -> None:
+    """One that names the job as its owner, or the job's own whose template is another by now: its seats are no quota."""
+    conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
+    here = settled(world("2").see(workload(status={**ADMITTED, "conditions": conditions})))
+    pods = [pod(f"p{n}", cpu, owner_references=OWNER, annotations={WORKLOAD: "evil"}) for n, cpu in enumerate("81")]
+    for each in pods:
+        settled(here.see(each))
+    assert list(here.binder.assigned) == ["p1"]
+    assert "insufficient quota for cpu" in here.writer.conditions["p0"]
+
+
+@pytest.mark.parametrize("labels", [{}, {"kueue.x-k8s.io/podset": "other"}], ids=["no pod set", "another one"])
+def test_pods_that_come_one_after_the_other_use_up_what_was_admitted(labels: dict[str, str]) -> None:
+    """Whatever they say of the pod set that they belong to."""
+    conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
+    here = settled(world("2").see(workload(status={**ADMITTED, "conditions": conditions})))
+    for number in range(6):
+        own = pod(f"p{number}", owner_references=OWNER, annotations={WORKLOAD: "evil"}, labels=labels)
+        settled(here.see(own))
+        node = here.binder.assigned.get(f"p{number}", "")
+        told = {WORKLOAD: "evil", **here.binder.told.get(f"p{number}", {})}
+        settled(here.see(pod(f"p{number}", owner_references=OWNER, annotations=told, labels=labels, node=node)))
+    assert len(here.binder.assigned) <= 2
+
+
 def test_a_workload_without_its_job_holds_nothing() -> None:
     """Its job was deleted and nothing with it: nobody would start one that waits, or end one that is admitted."""
     conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
