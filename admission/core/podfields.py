@@ -30,8 +30,9 @@ QUEUE_ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
     "gang.scheduling.koordinator.sh/name",
+    "kueue.x-k8s.io/workload",
 )
-"""By which a pod names its queue, or the gang whose object may name one."""
+"""By which a pod names its queue, the gang whose object may name one, or the job that was admitted with it."""
 CONTAINERS = ("initContainers", "containers")
 """Ephemeral containers can have no resources."""
 

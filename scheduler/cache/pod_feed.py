@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from kube import objects
-from kube.dialects.suspended.stand_ins import belongs
 from kube.informer import ChangeKind
 from model.condition import ConditionStatus, ConditionType
 from model.fault import ConfigurationFault
 from model.pod.status import PodPhase
 from model.suspended.workload import WorkloadObject
 from scheduler.cache.pod_charges import PodCharges
-from scheduler.cache.pod_reader import PodReader, named_workload
+from scheduler.cache.pod_reader import PodReader, is_of, named_workload
 from scheduler.cache.pod_record import CacheChanges, PodRecord
 from scheduler.cache.pods import Pods
 from scheduler.cache.refusals import Refusals, of_ours
@@ -81,8 +80,8 @@ class PodFeed:
     def joined(self, workload: WorkloadObject, now: float) -> None:
         """Pods of its job that were seen before it: after a restart nobody knows which comes first."""
         for uid, metadata in sorted(self._naming.pop(workload.key, {}).items()):
-            before = self._pods.record(uid) if belongs(metadata, workload) else None
-            if before is not None:
+            before = self._pods.record(uid)
+            if before is not None and is_of(metadata, before.pod, workload):
                 self._pods.put(self._reader.joined(before, workload), before, now)
 
     def queue_again(self, records: Iterable[PodRecord]) -> None:

@@ -53,7 +53,7 @@ class PodReader:
         """As it is now; `before` is how it was. Raises ConfigurationFault."""
         metadata, pod = source.metadata, self.alone(source)
         own_local = pod.spec.local_queue
-        workload = self._workload_of(metadata)
+        workload = self._workload_of(metadata, pod)
         pod = self._held(pod, metadata) if workload is None else self._in_workload(pod, workload)
         made = self._made(pod, metadata) if workload is None else None
         pod, group_queue = self._in_queue(self._in_gang(pod, made), made, before)
@@ -110,10 +110,10 @@ class PodReader:
         own = pod.spec.gang is not None or pod.spec.plain
         return None if own else self._makers.made(metadata, self._gangs.defaults)
 
-    def _workload_of(self, metadata: objects.Metadata) -> WorkloadObject | None:
+    def _workload_of(self, metadata: objects.Metadata, pod: Pod) -> WorkloadObject | None:
         """That of the suspended job that it belongs to."""
         found = self._suspended.get(named_workload(metadata))
-        return found if found is not None and belongs(metadata, found) else None
+        return found if found is not None and is_of(metadata, pod, found) else None
 
     def _held(self, pod: Pod, metadata: objects.Metadata) -> Pod:
         """One of a job that waits whole, made though nobody admitted that, gets no node."""
@@ -179,6 +179,13 @@ class PodReader:
             return ()
         node = self._nodes.get(pod.spec.node_name)
         return self._queues.flavors_of(pod, queue, node.labels if node is not None else None)
+
+
+def is_of(metadata: objects.Metadata, pod: Pod, workload: WorkloadObject) -> bool:
+    """Whether a pod that names the Workload is of its job, or was as it was bound: which Workload it names is settled
+    by then, and its author may take its owner away.
+    """
+    return bool(pod.spec.charged_queue) or belongs(metadata, workload)
 
 
 def _without_words(pod: Pod) -> Pod:

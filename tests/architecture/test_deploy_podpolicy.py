@@ -15,6 +15,7 @@ from embedded.tests.apiserver.conftest import Api
 from kube.dialects.gangs import membership as gangs
 from kube.dialects.queues import membership
 from kube.dialects.queues.elastic_quota import LABEL_NAME
+from model.suspended.job import WORKLOAD
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
@@ -225,7 +226,7 @@ def test_the_names_are_those_that_are_read() -> None:
         LABEL_NAME,
     }
     of_gangs = {gangs.LABEL_POD_GROUP, gangs.LABEL_LIGHTWEIGHT_NAME, gangs.ANNOTATION_NAME, *gangs.VOLCANO_NAMES}
-    assert {*QUEUE_LABELS, *QUEUE_ANNOTATIONS} == queues | of_gangs
+    assert {*QUEUE_LABELS, *QUEUE_ANNOTATIONS} == queues | of_gangs | {WORKLOAD}
 
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"

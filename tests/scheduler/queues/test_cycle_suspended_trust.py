@@ -227,6 +227,26 @@ def test_pods_that_come_one_after_the_other_use_up_what_was_admitted(labels: dic
     assert len(here.binder.assigned) <= 2
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_pod_that_loses_its_owner_uses_what_was_admitted_all_the_same(restarts: bool) -> None:
+    """Its author may take it away; else as many again had a node without quota. Its Workload stands on it, once bound."""
+    conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
+    status = {**ADMITTED, "conditions": conditions}
+    here = settled(world("2").see(workload(status=status)))
+    ran, count = list[objects.Pod](), 0
+    for number in range(6):
+        settled(here.see(pod(f"p{number}", owner_references=OWNER, annotations={WORKLOAD: "evil"})))
+        if f"p{number}" not in here.binder.assigned:
+            continue
+        count += 1
+        told = {WORKLOAD: "evil", **here.binder.told[f"p{number}"]}
+        ran.append(pod(f"p{number}", annotations=told, node="n0"))
+        settled(here.see(ran[-1]))
+        if restarts:
+            here = settled(world("2").see(workload(status=status), *ran))
+    assert count <= 2
+
+
 def test_a_workload_without_its_job_holds_nothing() -> None:
     """Its job was deleted and nothing with it: nobody would start one that waits, or end one that is admitted."""
     conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
