@@ -2,6 +2,9 @@
 
 It is no end (unlike the text this follows, queues.md S87): what was nominated or kept for the gang goes to others, the
 gang backs off and starts again. Nothing bounds the timeout from above.
+
+Each end is told to every member, and so is the attempt after it: a gang of thousands that says a second would have all
+its pods written again and again. So only its first time is as short as it likes.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ import msgspec
 from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate, Hold
+
+_AGAIN_SECONDS = 60.0
+"""The least of every later time."""
 
 
 class _Trial(msgspec.Struct, frozen=True):
@@ -24,6 +30,7 @@ class GangTimeouts:
 
     def __init__(self) -> None:
         self._trials: dict[WorkloadId, _Trial] = {}
+        self._ended: set[WorkloadId] = set()
 
     def failed(self, candidate: Candidate, now: float, until: float = 0.0) -> None:
         """One more attempt in vain; only the first starts the clock, and only for members that must go together.
@@ -36,15 +43,18 @@ class GangTimeouts:
             return
         before = self._trials.get(candidate.subject)
         since = max(before.since_seconds if before else now, until)
-        self._trials[candidate.subject] = _Trial(since, spec.timeout_seconds, candidate.uids)
+        least = _AGAIN_SECONDS if candidate.subject in self._ended else 0.0
+        self._trials[candidate.subject] = _Trial(since, max(spec.timeout_seconds, least), candidate.uids)
 
     def forget(self, subject: WorkloadId) -> None:
         """Placed, gone, or no longer complete."""
         self._trials.pop(subject, None)
+        self._ended.discard(subject)
 
     def take_expired(self, now: float) -> list[Hold]:
         """Gangs whose time is over, sorted by subject; their clocks start again with the next attempt."""
         over = sorted(subject for subject, trial in self._trials.items() if _end(trial) <= now)
+        self._ended.update(over)
         return [_told(subject, self._trials.pop(subject)) for subject in over]
 
     def next_due(self) -> float | None:

@@ -28,6 +28,18 @@ def test_the_first_attempt_starts_the_clock() -> None:
     assert trials.next_due() == 1300.0
 
 
+def test_a_short_time_is_a_minute_from_the_second_on() -> None:
+    """Each end is told to all its pods, and so is what they lack afterwards: thousands are not written each second."""
+    trials, tried = GangTimeouts(), candidate(members(3), gang(3, timeout_seconds=1.0))
+    trials.failed(tried, 100.0)
+    assert len(trials.take_expired(101.0)) == 1
+    trials.failed(tried, 110.0)
+    assert trials.next_due() == 170.0
+    trials.forget(GANG)
+    trials.failed(tried, 200.0)
+    assert trials.next_due() == 201.0
+
+
 def test_no_upper_bound() -> None:
     """Koordinator issue 1919: there a timeout beyond some 1,500 s has no effect."""
     trials = GangTimeouts()
