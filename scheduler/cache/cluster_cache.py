@@ -10,11 +10,14 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from kube import objects
 from kube.dialects.gangs.makers import ALL as MAKERS
 from kube.dialects.gangs.makers import Maker
 from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.queues.dialect import ALL, QueueDialect
+from kube.dialects.suspended.stand_ins import is_stand_in
 from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
@@ -43,6 +46,7 @@ from scheduler.core.estimates.run_book import RunBook
 from scheduler.core.estimates.start_book import StartBook
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
 from scheduler.core.gangs.minimum import GangPart
+from scheduler.core.gangs.roster import Roster
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
@@ -200,7 +204,15 @@ class ClusterCache:
 
     def parts(self, subject: WorkloadId) -> tuple[GangPart, ...]:
         """The gangs of a subject, as they stand."""
-        return self.gangs.parts(subject, self.pods.members, self.pods.counted, self._node_labels)
+        return self.gangs.parts(subject, self._members, self.pods.counted, self._node_labels)
+
+    def _members(self, key: str) -> Roster:
+        """The pods of a gang; those of a job that waits whole wait for its admission, and are no part of that."""
+        found, workload = self.pods.members(key), self.suspended.waiting(key)
+        if workload is None:
+            return found
+        pending = tuple(pod for pod in found.pending if is_stand_in(pod.uid, workload))
+        return found if len(pending) == len(found.pending) else msgspec.structs.replace(found, pending=pending)
 
     def assembly(self, subject: WorkloadId, parts: tuple[GangPart, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""

@@ -86,6 +86,11 @@ class SuspendedCache:
         found = self._known.get(key)
         return found is not None and found.waiting and key not in self._assumed
 
+    def waiting(self, gang: str) -> WorkloadObject | None:
+        """The Workload of a gang (by its key) that is to be admitted."""
+        key = workload_key(gang)
+        return self._known[key] if is_workload(gang) and self.waits(key) else None
+
     def membership(self, namespace: str, name: str) -> GangMembership | None:
         """The gang of pods that say they are of that Workload; None where there is none."""
         if f"{namespace}/{name}" not in self._known:

@@ -247,6 +247,20 @@ def test_a_pod_that_loses_its_owner_uses_what_was_admitted_all_the_same(restarts
     assert count <= 2
 
 
+@pytest.mark.parametrize("cpu", ["2", "3", "8"])
+@pytest.mark.parametrize("pods", [0, 1, 3])
+def test_a_pod_that_names_a_job_that_waits_is_no_part_of_it(pods: int, cpu: str) -> None:
+    """Left over from before it was evicted, or its author's: the job is admitted for its own pods, whatever waits
+    beside them.
+    """
+    here = world(cpu)
+    own = {"owner_references": OWNER, "annotations": {WORKLOAD: "evil"}}
+    settled(here.see(workload(count=2), *(pod(f"p{n}", **own) for n in range(pods))))
+    assert here.meter.aside == 0 and here.writer.admitted == ["evil"]
+    admission = here.cache.suspended.admission("default/evil")
+    assert admission is not None and [(each.name, each.count) for each in admission.assignments] == [("main", 2)]
+
+
 def test_a_workload_without_its_job_holds_nothing() -> None:
     """Its job was deleted and nothing with it: nobody would start one that waits, or end one that is admitted."""
     conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
