@@ -5,6 +5,7 @@ Loading this module costs a program most of its start, so `kube.client` does it 
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from yaml import YAMLError
 from kube.kubeconfig import token_access
 from kube.packages import defer_init
 from model.fault import TOO_LONG, ConfigurationFault, KubernetesFault
+
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+"""Seconds, and how often: a path that is gone (a load balancer that forgot it, a machine that died) is noticed within
+half a minute, as by the pings of other clients. What does not send anything would wait for as long as a watch may be
+silent."""
 
 # Their `__init__` loads the synchronous client, too, with requests, OAuth and pydantic.
 defer_init("kubernetes", "kubernetes.aio", "kubernetes.aio.config")
@@ -116,6 +122,7 @@ class Connections:
             async with await self._call("GET", path, query, None, "application/json", timeout) as response:
                 if response.status >= 400:
                     raise _refusal("GET", path, response, await response.read())
+                _keep_alive(response)
                 parts = list[bytes]()
                 async for chunk, _ in response.content.iter_chunks():
                     end, *begun = chunk.split(b"\n")
@@ -165,6 +172,17 @@ async def _identify(configuration: Configuration, kubeconfig: Path | None) -> No
         from kubernetes.aio.config.kube_config import load_kube_config
 
         await load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+
+
+def _keep_alive(response: aiohttp.ClientResponse) -> None:
+    """Of an answer that may be silent for minutes."""
+    connection = response.connection
+    used = connection.transport.get_extra_info("socket") if connection and connection.transport else None
+    if used is None:
+        return
+    used.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE:
+        used.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes | None:

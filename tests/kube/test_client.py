@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,34 @@ def test_requests(server: Any, says_: Any) -> None:
         )
 
     asyncio.run(scene())
+
+
+def kept_alive(port: int) -> list[int]:
+    """Of connections of this process to that port after how many seconds of silence they are tried, 0: never."""
+    found = list[int]()
+    for entry in tuple(Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as each:
+            if each.family == socket.AF_INET and each.getpeername()[1] == port:
+                kept = each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                found.append(kept and each.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE))
+    return found
+
+
+def test_a_watch_that_is_silent_finds_out_whether_its_path_is_there(server: Any, streams_: Any) -> None:
+    """A load balancer that forgot it says nothing, and the server may be silent for two minutes."""
+
+    async def scene() -> list[int]:
+        client = await server.start()
+        server.answers = [streams_({"type": "BOOKMARK", "object": {}}, hold=True)]
+        lines = client.stream("/api/v1/pods", {"watch": "true"}, idle_seconds=100.0)
+        async with contextlib.aclosing(lines), asyncio.timeout(10):
+            await anext(lines)
+            found = kept_alive(int(client.host.rpartition(":")[2]))
+        await client.close()
+        await server.stop()
+        return found
+
+    assert asyncio.run(scene()) == [15]
 
 
 def test_a_request_waits_for_no_other(server: Any, says_: Any) -> None:
