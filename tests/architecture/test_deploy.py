@@ -250,9 +250,9 @@ def test_the_token_is_for_the_scheduler_alone() -> None:
 
 def test_no_role_has_a_wildcard() -> None:
     """Only admission reads Secrets, by name and in its own namespace, and the scheduler makes those of jobs; no program deletes
-    but the scheduler its victims, jobs whose time is over, and commands about jobs.
+    but the scheduler its victims, jobs whose time is over, commands about jobs, and Workloads that no job controls.
     """
-    deleted = (["pods"], ["trainingjobs"], ["jobs"], ["commands"])
+    deleted = (["pods"], ["trainingjobs"], ["jobs"], ["commands"], ["workloads"])
     for role in (each for each in rendered(".") if each["kind"] in ("Role", "ClusterRole")):
         for rule in role["rules"]:
             assert "*" not in [*rule["verbs"], *rule.get("resources", ()), *rule.get("apiGroups", ())]
