@@ -10,15 +10,17 @@ import msgspec
 from jobs.core.suspended.policy import SuspendedPolicy
 from kube.dialects.gangs.networktopology import HOSTNAME
 from kube.dialects.suspended.stand_ins import pod_set_of, stand_in_uid
+from model.queue import Cell
 from model.reason import Reason
 from model.resources import PODS, amount_text
-from model.suspended.job import POD_SET
+from model.suspended.job import POD_SET, PodTemplate
 from model.suspended.workload import ConditionName, PodSetAssignment, WorkloadAdmission, WorkloadObject
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cache.suspended_cache import gang_key, is_workload, named_object, workload_key
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
+from scheduler.core.ledger.queue_book import add
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.queueing.news import News, freed_by
@@ -26,6 +28,7 @@ from scheduler.core.queueing.queue_refusal import QueueRefusal
 from scheduler.core.snapshot.assignment import NO_ROW
 from scheduler.core.snapshot.podclass import PodClass, PodTraits
 from scheduler.core.snapshot.snapshot import ClusterSnapshot
+from scheduler.steps.asked_amounts import by_resource
 from scheduler.steps.turn import Turn, WorkloadAdmissionWrite
 
 _KIND = ClaimKind.ADMITTED
@@ -35,6 +38,8 @@ _PODS_A_SECOND = 10.0
 """So slowly controllers make pods at worst."""
 _NOWHERE = ""
 """The node of what counts to a queue and has no seat, such as that of a job whose pods are made again elsewhere."""
+_NO_SET = ""
+"""The pod set of what counts to a queue and is no pod."""
 
 
 class SuspendedJobs:
@@ -45,6 +50,8 @@ class SuspendedJobs:
         self._blocks = policy.ready.enabled and policy.ready.block_admission
         self._seat_seconds = policy.seat_seconds
         self._now = 0.0
+        self._classes: dict[str, tuple[tuple[PodTemplate, ...], dict[str, PodClass]]] = {}
+        """What one pod of each set takes, of Workloads that are admitted: templates are long to read."""
 
     def lapse(self, now: float) -> News:
         """Seats are given up that no pod has taken for too long: whatever keeps pods of a job from coming, none of a
@@ -157,13 +164,19 @@ class SuspendedJobs:
         key = workload_key(subject.gangs[0])
         admission, workload = self._cache.suspended.admission(key), self._cache.suspended.get(key)
         if admission is None or workload is None:
+            self._classes.pop(key, None)
             self._cache.ledger.give_up(_KIND, subject)
             return
         claim = self._cache.ledger.claim(_KIND, subject)
         known = {} if claim is None else _by_place(claim.pods)
-        placed = self._placed(subject)
+        placed, taken = self._placed(subject)
         left = _missing(admission, workload.status.reclaimable, placed)
-        pods = [pod for each in left for pod in self._left(workload, each, placed[each.name], known)]
+        admitted = self._amounts(workload, admission)
+        seats = (pod for each in left for pod in self._left(workload, each, placed[each.name], known))
+        pods = list(_within(seats, by_resource([admitted]), by_resource([taken])))
+        for pod in pods:
+            add(taken, pod.pod_class.cells())
+        pods += _rest(workload, _unused(admitted, taken))
         if not pods:
             self._cache.ledger.give_up(_KIND, subject)
         elif claim is None or tuple(pods) != claim.pods:
@@ -172,14 +185,19 @@ class SuspendedJobs:
     def _keep(self, subject: WorkloadId, pods: tuple[ClaimedPod, ...], queue: str) -> None:
         self._cache.ledger.keep(Claim(_KIND, subject, _SEATED, pods, queue))
 
-    def _placed(self, subject: WorkloadId) -> dict[str, Counter[str]]:
-        """Its pods that are charged, by pod set and node."""
+    def _placed(self, subject: WorkloadId) -> tuple[dict[str, Counter[str]], dict[Cell, int]]:
+        """Its pods that are charged, by pod set and node, and what they are charged for."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
+        classes: Counter[PodClass] = Counter()
         for pod in (pod for part in self._cache.parts(subject) for pod in part.members.placed):
             charge = self._cache.ledger.charge(pod.uid)
             if charge is not None:
                 found[pod.labels.get(POD_SET, "")][charge.node] += 1
-        return found
+                classes[charge.pod_class] += 1
+        taken: dict[Cell, int] = {}
+        for pod_class, number in classes.items():
+            add(taken, pod_class.cells(number))
+        return found, taken
 
     def _left(
         self,
@@ -207,9 +225,25 @@ class SuspendedJobs:
             for index in range(len(kept[node]), number):
                 yield ClaimedPod(stand_in_uid(workload, name, f"{node}+{index}"), node, pod_class)
 
+    def _amounts(self, workload: WorkloadObject, admission: WorkloadAdmission) -> dict[Cell, int]:
+        """What it was admitted for, without pods that are not made again."""
+        found: dict[Cell, int] = {}
+        known = {each.name for each in workload.pod_sets}
+        for each in admission.assignments:
+            number = each.count - workload.status.reclaimable.get(each.name, 0)
+            if number > 0 and each.name in known:
+                add(found, self._class_of(workload, each).cells(number))
+        return found
+
     def _class_of(self, workload: WorkloadObject, admission: PodSetAssignment) -> PodClass:
         """What one of its pods takes, of the flavours that it was admitted for."""
-        own = self._cache.stand_ins.class_of(workload, admission.name)
+        sets, classes = self._classes.setdefault(workload.key, (workload.pod_sets, {}))
+        if sets != workload.pod_sets:
+            classes = {}
+            self._classes[workload.key] = workload.pod_sets, classes
+        if admission.name not in classes:
+            classes[admission.name] = self._cache.stand_ins.class_of(workload, admission.name)
+        own = classes[admission.name]
         return PodClass(own.request, flavors=_pairs(own, admission))
 
     def _host(self, node: str) -> str:
@@ -242,6 +276,38 @@ def _missing(
         used = min(number, beyond)
         beyond -= used
         found.append(msgspec.structs.replace(each, count=number - used))
+    return found
+
+
+def _within(seats: Iterable[ClaimedPod], admitted: Mapping[str, int], taken: Mapping[str, int]) -> Iterator[ClaimedPod]:
+    """Those that the amounts of what was admitted are left for: a pod that takes more than its own uses up others."""
+    left = {name: amount - taken.get(name, 0) for name, amount in admitted.items()}
+    for pod in seats:
+        asked = {name: amount for name, amount in by_resource([pod.pod_class.cells()]).items() if name != PODS}
+        if all(amount <= left.get(name, 0) for name, amount in asked.items()):
+            left.update({name: left[name] - amount for name, amount in asked.items()})
+            yield pod
+
+
+def _rest(workload: WorkloadObject, unused: Mapping[Cell, int]) -> Iterator[ClaimedPod]:
+    """What pods leave that are smaller than what was admitted: it counts on, as full-sized ones may follow."""
+    for (flavor, name), amount in unused.items():
+        flavors = ((name, flavor),) if flavor else ()
+        uid = stand_in_uid(workload, _NO_SET, f"{flavor}+{name}")
+        yield ClaimedPod(uid, _NOWHERE, PodClass(((name, amount),), flavors=flavors))
+
+
+def _unused(admitted: Mapping[Cell, int], taken: Mapping[Cell, int]) -> dict[Cell, int]:
+    """Of each resource no more than is left of it in all flavours: a pod may be on another flavour by now."""
+    spare: Counter[str] = Counter()
+    for cell in {**admitted, **taken}:
+        spare[cell[1]] += admitted.get(cell, 0) - taken.get(cell, 0)
+    found: dict[Cell, int] = {}
+    for cell, amount in sorted(admitted.items()):
+        left = min(amount - taken.get(cell, 0), spare[cell[1]])
+        if left > 0 and cell[1] != PODS:
+            found[cell] = left
+            spare[cell[1]] -= left
     return found
 
 

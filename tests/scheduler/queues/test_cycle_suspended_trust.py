@@ -247,6 +247,36 @@ def test_a_pod_that_loses_its_owner_uses_what_was_admitted_all_the_same(restarts
     assert count <= 2
 
 
+SET = "kueue.x-k8s.io/podset"
+
+
+def _admitted(count: int) -> dict[str, Any]:
+    conditions = [{**each, "lastTransitionTime": "1970-01-01T00:16:40Z"} for each in ADMITTED["conditions"]]
+    sets = [{"name": "main", "count": count, "flavors": {"cpu": "f"}}]
+    return {"conditions": conditions, "admission": {"clusterQueue": "team", "podSetAssignments": sets}}
+
+
+@pytest.mark.parametrize("labels", [{SET: "main"}, {SET: "none"}, {}])
+def test_a_small_pod_on_the_seat_of_a_large_one_gives_no_quota_back(labels: dict[str, str]) -> None:
+    """Else whoever deletes it again has both: what was given to others meanwhile, and the pod of the job itself."""
+    here = settled(world("4").see(workload(cpu="4", status=_admitted(1))))
+    settled(here.see(pod("small", labels=labels, owner_references=OWNER, annotations={WORKLOAD: "evil"})))
+    settled(here.see(pod("other", cpu="3", labels={QUEUE: "a"})))
+    assert list(here.binder.assigned) == ["small"]
+    assert 'queue "team" may have 0 more of cpu now' in here.writer.conditions["other"]
+
+
+@pytest.mark.parametrize("labels", [{SET: "main"}, {SET: "none"}, {}])
+def test_a_large_pod_on_the_seat_of_a_small_one_uses_up_those_of_others(labels: dict[str, str]) -> None:
+    """What is kept for the job counts for one of its pods once."""
+    here = settled(world("4").see(workload(count=3, status=_admitted(3))))
+    own = {"owner_references": OWNER, "annotations": {WORKLOAD: "evil"}}
+    settled(here.see(pod("large", cpu="4", labels=labels, **own)))
+    settled(here.see(pod("p0", labels={SET: "main"}, **own)))
+    assert list(here.binder.assigned) == ["large"]
+    assert 'queue "team" may have 0 more of cpu now' in here.writer.conditions["p0"]
+
+
 @pytest.mark.parametrize("cpu", ["2", "3", "8"])
 @pytest.mark.parametrize("pods", [0, 1, 3])
 def test_a_pod_that_names_a_job_that_waits_is_no_part_of_it(pods: int, cpu: str) -> None:
