@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 from bench.colocate.benchmark import ColocationResult
-from bench.colocate.rows import KUBEPODS_MEMORY_MIB, MEMORY_ROWS, SERVICE_MEMORY_MIB
+from bench.colocate.rows import KUBEPODS_MEMORY_MIB, SERVICE_MEMORY_MIB
 from bench.colocate.targets import claims, targets
 from bench.figures import CLEAN_PCT, ColocationRun, ColocationTarget, Interval, clean_runs, interval
 from bench.tables import block
@@ -125,8 +125,8 @@ def _show_memory(measured: ColocationResult, console: Console) -> None:
         "peak MiB",
     )
     found = []
-    for row in MEMORY_ROWS:
-        runs = [run for run in measured.runs if run.row == row.name and run.memory]
+    for row in measured.rows:
+        runs = [run for run in measured.runs if run.row == row and run.memory]
         outcomes = [run.memory for run in runs if run.memory]
         if not outcomes:
             continue
@@ -140,7 +140,7 @@ def _show_memory(measured: ColocationResult, console: Console) -> None:
             sum(each.killed_by_agent for each in outcomes),
             max(each.peak_mib for each in outcomes),
         )
-        found.append([row.title, *map(str, figures)])
+        found.append([measured.title(row), *map(str, figures)])
     block(console, title, columns, found)
 
 

@@ -13,7 +13,7 @@ from bench.figures import ColocationRun, ColocationTarget, Interval, clean_runs,
 P99_OVER_ALONE, UTILISATION_PCT, WORK_OVER_KOORDINATOR = 1.05, 95.0, 1.7
 P99_OVER_NO_AGENT, P99_SHORT_OF_MEMORY = 1.0, 1.1
 SERVER_P99_OVER_ALONE = 1.2
-LOST_OVER_NO_SHRINK = 0.5
+LOST_OVER_OTHER = 0.5
 """What is wanted: ratios of latency, batch work and evictions to those of other rows."""
 
 Figure = Callable[[ColocationRun], float | None]
@@ -111,6 +111,9 @@ def _beside_other(runs: Sequence[ColocationRun], row: str) -> list[ColocationTar
         slower, more = (compared(runs, row, other, kind, figure) for figure in (p99, work))
         found.append(ColocationTarget(f"{kind}: p99 {row} / {other}", slower, 1.0))
         found.append(ColocationTarget(f"{kind}: batch work {row} / {other}", more, 1.0, at_most=False))
+    lost, beside = _pods_lost(runs, row), _pods_lost(runs, other)
+    if any(beside):
+        found.append(ColocationTarget(f"batch pods lost, {row} / {other}", ratios(lost, beside), LOST_OVER_OTHER))
     return found
 
 
@@ -128,7 +131,7 @@ def _memory(runs: Sequence[ColocationRun]) -> list[ColocationTarget]:
     lost, beside = (_pods_lost(runs, row) for row in (rows.MEMORY_COLD, rows.MEMORY_COLD_NO_SHRINK))
     if beside:
         name = "memory: batch pods lost, memory-cold / memory-cold-no-shrink"
-        found.append(ColocationTarget(name, ratios(lost, beside), LOST_OVER_NO_SHRINK))
+        found.append(ColocationTarget(name, ratios(lost, beside), LOST_OVER_OTHER))
     return found
 
 

@@ -75,6 +75,11 @@ def test_rows_with_the_other_agent_are_asked_what_theirs_are_and_set_beside_them
     }
     assert found["long: p99 adaptive / adaptive-other"] is ClaimVerdict.MISSED
     assert found["long: batch work adaptive / adaptive-other"] is ClaimVerdict.MET
+    assert not [name for name in found if "lost" in name]
+    keeps = [run(MEMORY_COLD, memory=MemoryOutcome(True, 0, 0, 0, 0, 900))]
+    loses = [run("memory-cold-other", memory=SURVIVED)]
+    by_name = {target.name: target.verdict for target in targets(keeps + loses)}
+    assert by_name["batch pods lost, memory-cold / memory-cold-other"] is ClaimVerdict.MET
 
 
 def verdicts(runs: list[ColocationRun]) -> dict[str, ClaimVerdict]:
