@@ -166,6 +166,16 @@ class KubeClient:
             options["gracePeriodSeconds"] = grace_seconds
         return await self.request("DELETE", path, body=msgspec.json.encode(options))
 
+    async def delete_as_read(self, path: str, uid: str) -> bool:
+        """DELETE of the very object that was read; False where it is another by now, or gone."""
+        try:
+            await self.delete(path, uid=uid)
+        except KubernetesFault as fault:
+            if fault.status not in (_CONFLICT, _NOT_FOUND):
+                raise
+            return False
+        return True
+
     async def stream(self, path: str, query: Mapping[str, str | int], idle_seconds: float) -> AsyncIterator[bytes]:
         """Lines of a watch as they come; ends when the server ends it. Raises KubernetesFault."""
         connections = await self.open()

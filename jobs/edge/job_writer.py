@@ -26,7 +26,6 @@ _RESOURCES = {
     MadeKind.NETWORK_POLICY: "networking.k8s.io/v1/networkpolicies",
 }
 _PODS = "v1/pods"
-_CONFLICT, _NOT_FOUND = 409, 404
 
 
 class _Owned(msgspec.Struct, frozen=True):
@@ -51,10 +50,10 @@ class KubernetesJobWriter:
 
     async def delete_pod(self, job: Job, action: DeletePod) -> None:
         """With its uid, so that the pod of the next run is never hit."""
-        await self._delete(path_of(_PODS, namespace=job.id.namespace, name=action.name), action.uid)
+        await self._client.delete_as_read(path_of(_PODS, namespace=job.id.namespace, name=action.name), action.uid)
 
     async def delete_command(self, job: Job, action: DeleteCommand) -> None:
-        await self._delete(path_of(COMMANDS, namespace=job.id.namespace, name=action.name), action.uid)
+        await self._client.delete_as_read(path_of(COMMANDS, namespace=job.id.namespace, name=action.name), action.uid)
 
     async def ensure(self, job: Job, action: EnsureObject) -> None:
         """Keys are made where none are: whose they are is not asked of a Secret, since nobody may read those."""
@@ -69,14 +68,7 @@ class KubernetesJobWriter:
 
     async def delete_job(self, job: Job) -> None:
         path = path_of(RESOURCES[job.id.dialect], namespace=job.id.namespace, name=job.id.name)
-        await self._delete(path, job.uid)
-
-    async def _delete(self, path: str, uid: str) -> None:
-        try:
-            await self._client.delete(path, uid=uid)
-        except KubernetesFault as fault:
-            if fault.status not in (_CONFLICT, _NOT_FOUND):
-                raise
+        await self._client.delete_as_read(path, job.uid)
 
     async def _create(self, job: Job, resource: str, body: Mapping[str, Any]) -> bool:
         """False where the job has it already. Raises KubernetesFault where the name is another's: for a job that was

@@ -15,7 +15,7 @@ from model.suspended.job import SuspendedJob
 from model.suspended.workload import WorkloadObject
 
 _PODS = "v1/pods"
-_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
+_BAD_REQUEST = 400
 
 
 class KubernetesSuspendedWriter:
@@ -37,13 +37,8 @@ class KubernetesSuspendedWriter:
         await self._client.create_missing(path_of(RESOURCE, namespace=job.namespace), body)
 
     async def delete_workload(self, workload: WorkloadObject) -> None:
-        try:
-            await self._client.delete(
-                path_of(RESOURCE, namespace=workload.namespace, name=workload.name), uid=workload.uid
-            )
-        except KubernetesFault as fault:
-            if fault.status not in (_NOT_FOUND, _CONFLICT):
-                raise
+        path = path_of(RESOURCE, namespace=workload.namespace, name=workload.name)
+        await self._client.delete_as_read(path, workload.uid)
 
     async def workload_spec(self, workload: WorkloadObject, spec: Mapping[str, Any]) -> bool:
         path = path_of(RESOURCE, namespace=workload.namespace, name=workload.name)
