@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from agent.core.evict.eviction_request import USED_MEMORY, EvictionOutcome, EvictionRequest, PendingVictim
-from agent.core.evict.last_resort import last_resort, mortal, urgency
+from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
 from agent.core.evict.new_requests import after_kills, due_by_now, ordered_out
 from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
@@ -106,8 +106,7 @@ def decide_evictions(
     if not sends:
         memory = msgspec.structs.replace(memory, record=before)
     if facts.pods is not None:
-        departed = memory.departed.followed(observation, mortal(observation, facts.pods))
-        memory = msgspec.structs.replace(memory, departed=departed)
+        memory = msgspec.structs.replace(memory, departed=memory.departed.followed(observation, facts.pods))
     memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, observation, facts))
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, observation.at_seconds) for need in needs)
@@ -188,5 +187,5 @@ def _answered(need: EvictionNeed, choice: VictimChoice, known: TickFacts) -> Evi
 def _last_resort(memory: EvictionMemory, observation: Observation, facts: EvictionFacts) -> LastResort | None:
     if facts.node is None or facts.pods is None:
         return memory.last_resort if facts.strategy.enable else None
-    terminating, departed = frozenset(memory.record.pending), memory.departed.gone
-    return last_resort(observation, facts.node, facts.pods, facts.strategy, facts.costs, terminating, departed)
+    terminating = frozenset(memory.record.pending)
+    return last_resort(observation, facts.node, memory.departed, facts.strategy, facts.costs, terminating)

@@ -7,9 +7,9 @@ goes first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
 
+from agent.core.evict.departed import DepartedPods
 from agent.core.evict.tick_facts import exceeds_limit, held_bytes, memory_bytes
 from agent.core.evict.victims import GangAccount
 from agent.core.limit.memory_headroom import last_resort_bytes, memory_levels, node_memory_bytes
@@ -26,26 +26,22 @@ from model.strategy import EvictionStrategy
 _MOST_VICTIMS = 8
 _MOST_TERMINATING = 4
 """Of these, where others could take the place: who terminates may never end, and be killed in vain."""
-_NOBODY: Mapping[str, Pod] = MappingProxyType({})
 _NO_GANG = 0, 0.0
-_SYSTEM_PRIORITY = 2_000_000_000
-"""From here on are the classes system-cluster-critical and system-node-critical (k8s.io/api scheduling/v1 types.go)."""
 
 
 def last_resort(
     observation: Observation,
     node: Node,
-    pods: tuple[Pod, ...],
+    pods: DepartedPods,
     strategy: EvictionStrategy,
     costs: Mapping[str, EvictionCost],
     terminating: frozenset[str],
-    departed: Mapping[str, Pod] = _NOBODY,
 ) -> LastResort | None:
     """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
 
-    A pod that terminates anyway comes first, and one that nobody lists any more (`departed`, by cgroup); then as an
-    eviction for memory would choose, a pod that forbids such an eviction last, unless it holds more than its own limit:
-    the kernel would not ask it either.
+    A pod that terminates anyway comes first, and one that nobody lists any more; then as an eviction for memory would
+    choose, a pod that forbids such an eviction last, unless it holds more than its own limit: the kernel would not ask
+    it either.
     """
     percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
     if not strategy.enable or percent is None or capacity <= 0:
@@ -54,7 +50,7 @@ def last_resort(
     node_bytes = last_resort_bytes(capacity, percent)
     room_bytes = None if limit is None else last_resort_bytes(limit, percent)
     gangs = GangAccount(costs, terminating)
-    candidates = (*_candidates(observation, pods, gangs, terminating), *_departed(observation, departed))
+    candidates = (*_listed(observation, pods.listed, gangs, terminating), *_departed(observation, pods.gone))
     helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
     return LastResort(
         node_available_bytes=node_bytes,
@@ -86,11 +82,11 @@ def _helpful(candidates: list[_Candidate], most: int, helps_bytes: int) -> list[
     return sorted(heapq.nlargest(most, candidates, key=lambda each: each[1].frees_bytes))
 
 
-def _candidates(
-    observation: Observation, pods: tuple[Pod, ...], gangs: GangAccount, terminating: frozenset[str]
+def _listed(
+    observation: Observation, pods: Mapping[str, Pod], gangs: GangAccount, terminating: frozenset[str]
 ) -> Iterator[_Candidate]:
-    """Sort key and victim, of what lives below the best-effort root and holds memory."""
-    for path, pod in mortal(observation, pods):
+    """Sort key and victim, of those that hold memory."""
+    for path, pod in pods.items():
         held = memory_bytes(observation, pod.uid)
         if not held:
             continue
@@ -102,27 +98,12 @@ def _candidates(
         yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, path, held)
 
 
-def _departed(observation: Observation, departed: Mapping[str, Pod]) -> Iterator[_Candidate]:
+def _departed(observation: Observation, pods: Mapping[str, Pod]) -> Iterator[_Candidate]:
     """The same of those that nobody lists any more, which nothing else ends."""
-    for path, pod in departed.items():
+    for path, pod in pods.items():
         if held := held_bytes(observation, observation.unlisted_best_effort.get(path)):
             key = False, False, False, pod.spec.priority, _NO_GANG, -held, pod.uid
             yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, path, held)
-
-
-def mortal(observation: Observation, pods: Iterable[Pod]) -> Iterator[tuple[str, Pod]]:
-    """Listed pods that may be killed, each with its cgroup."""
-    below = frozenset(observation.places.best_effort)
-    for pod in pods:
-        place = observation.places.pods.get(pod.uid)
-        if place is not None and place.path in below and _may_die(pod):
-            yield place.path, pod
-
-
-def _may_die(pod: Pod) -> bool:
-    """Neither a static pod, whose mirror alone is known, nor one the node itself lives on (kube-proxy, its network)."""
-    static = pod.cgroup_uid not in ("", pod.uid)
-    return pod.best_effort and not pod.terminal and not static and pod.spec.priority < _SYSTEM_PRIORITY
 
 
 def urgency(observation: Observation, node: Node, strategy: EvictionStrategy, refaulted: Decision | None = None) -> str:

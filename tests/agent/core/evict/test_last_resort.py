@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.core.evict.departed import DepartedPods
 from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.limit.watch import LastResort
 from agent.core.observe.observation import CgroupPressure, CgroupSample, Places, PodPlace, Stall
@@ -22,7 +23,7 @@ from tests.agent.core.evict.evicting import GIB, MIB, ROOT, Holding, batch, cost
 
 def prepared(*holdings: Holding, terminating: tuple[str, ...] = (), told: Any = (), **more: Any) -> LastResort | None:
     fields = {"strategy": EvictionStrategy(), "look": seen(*holdings), "node": node(), **more}
-    pods = tuple(each.pod for each in holdings)
+    pods = DepartedPods().followed(fields["look"], (each.pod for each in holdings))
     return last_resort(fields["look"], fields["node"], pods, fields["strategy"], costs(*told), frozenset(terminating))
 
 
