@@ -242,7 +242,7 @@ class Evictions:
             since = "since its checkpoint" if victim.uid in self._cache.saved else "without a checkpoint"
             note += f"; {lost:.0f} s of work {since} are lost"
         leaves = self._cache.leaves_as(record)
-        for each in (leaves, record.named) if again and leaves != record.named else (leaves,):
+        for each in dict.fromkeys((leaves, record.named) if again else (leaves,)):
             carried.leaving.add(each.uid)
             turn.evictions.append(Eviction(each, carried.words.reason, carried.words.message(victim), note))
 

@@ -207,7 +207,7 @@ class QueueQuotas:
     def _admitted(self, candidate: Candidate) -> bool:
         """Its job was admitted with all these pods; of more, as when it grew, or of larger ones, quota is asked."""
         claim = self._cache.ledger.claim(ClaimKind.ADMITTED, candidate.subject)
-        if claim is None or candidate.pending > len(claim.pods):
+        if claim is None:
             return False
         kept = by_resource(cells_of(pod.pod_class) for pod in claim.pods)
         return all(amount <= kept[name] for name, amount in by_resource([self.asked.in_all(candidate)]).items())
