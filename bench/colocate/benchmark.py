@@ -14,7 +14,7 @@ import psutil
 
 from bench.colocate.cluster import BenchCluster
 from bench.colocate.loads import Programs
-from bench.colocate.rows import ColocationRow, RequestKind, kinds_of
+from bench.colocate.rows import ColocationRow, RequestKind, at_rate, kinds_of
 from bench.colocate.run import ColocationSetup, attempt
 from bench.figures import ColocationRun, lacking, rotated
 from bench.hierarchies import Hierarchies
@@ -73,16 +73,12 @@ def measure_colocation(
     machine = this_machine()
     work = _Work(
         {row.name: row for row in rows},
-        {row.name: tuple(_at(effort.rate, servers or kinds_of(row))) for row in rows},
+        {row.name: at_rate(effort.rate, servers or kinds_of(row)) for row in rows},
     )
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
         runs = asyncio.run(_measure(Path(name), hierarchies, work, effort))
     titles = {row.name: row.title for row in rows}
     return ColocationResult(machine, effort, tuple(work.rows), tuple(runs), titles)
-
-
-def _at(rate: float | None, kinds: Sequence[RequestKind]) -> Sequence[RequestKind]:
-    return kinds if rate is None else [msgspec.structs.replace(kind, per_second_and_cpu=rate) for kind in kinds]
 
 
 async def _measure(

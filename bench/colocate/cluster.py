@@ -112,9 +112,8 @@ class BenchCluster:
         memory of an earlier one.
         """
         written = self.agent_settings(settings)
-        place = [_ENV, "-C", str(folder)] if folder else []
         async with AsyncExitStack() as stack:
-            child = await _child(stack, self._run, "agent", [*place, *self.agent_command(tree, written)])
+            child = await _child(stack, self._run, "agent", self.agent_command(tree, written, folder))
             addresses = await child.wait_ready(_READY_BOUND_SECONDS)
             yield Agent(child.pid, str(addresses["http"]), self._run.log_of("agent"))
 
@@ -127,10 +126,11 @@ class BenchCluster:
         written.write_bytes(msgspec.json.encode(settings))
         return written
 
-    def agent_command(self, tree: NodeTree, settings: Path) -> list[str]:
-        """The program that starts it so finds its ready file by `agent_ready`."""
+    def agent_command(self, tree: NodeTree, settings: Path, folder: Path | None = None) -> list[str]:
+        """The program, that of the checkout in `folder`, that starts it so finds its ready file by `agent_ready`."""
         self._run.ready_file_of("agent").unlink(missing_ok=True)
-        return _agent_command(self._run, tree, settings)
+        place = [_ENV, "-C", str(folder)] if folder else []
+        return [*place, *_agent_command(self._run, tree, settings)]
 
     def guard_options(self, tree: NodeTree) -> list[str]:
         """Of a guard beside that agent that keeps plans and holds no share."""

@@ -311,6 +311,11 @@ def kinds_of(row: ColocationRow) -> tuple[RequestKind, ...]:
     return (LONG,) if row.memory or row.service_millis is not None else (LONG, SHORT)
 
 
+def at_rate(rate: float | None, kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]:
+    """So many requests a second and CPU of each kind; None: as many as it says."""
+    return tuple(kind if rate is None else msgspec.structs.replace(kind, per_second_and_cpu=rate) for kind in kinds)
+
+
 def service_millis(row: ColocationRow, cpus: int) -> int:
     return cpus * 500 if row.service_millis is None else row.service_millis
 

@@ -26,6 +26,7 @@ from bench.colocate.rows import (
     MEMORY_COLD_NO_SHRINK,
     MEMORY_PLENTY,
     NO_AGENT,
+    at_rate,
     chosen,
     chosen_for_servers,
     kinds_of,
@@ -69,6 +70,9 @@ def test_rows_with_the_other_agent_are_asked_what_theirs_are_and_set_beside_them
     ]
     assert kinds_of(main[1]) == kinds_of(main[2])
     assert kinds_of(cold[0]) == kinds_of(cold[1])
+    kinds = kinds_of(main[1])
+    assert at_rate(None, kinds) == kinds
+    assert [(kind.name, kind.per_second_and_cpu) for kind in at_rate(20, kinds)] == [("long", 20), ("short", 20)]
     found = {
         target.name: target.verdict
         for target in targets([run(ADAPTIVE), run("adaptive-other", 3900.0, batch_mrounds=600.0)])
